@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use testkit::{Counting, Counts};
 use vfs::{
-    Base, Context, Credentials, Errno, MountFlags, OpenFile, OpenFlags, OwnedPlace, PathAt, RenameFlags, Resolve,
+    Base, Context, Credentials, Errno, MountFlags, OpenFile, OpenFlags, PathRef, PathAt, RenameFlags, Resolve,
     S_IFDIR, S_IFIFO, S_IFMT, SetAttr, SetXattr, UnmountFlags, Vfs,
 };
 
@@ -46,7 +46,7 @@ struct World {
     contexts: Vec<Context>,
     current: usize,
     files: [Option<OpenFile>; 4],
-    held: [Option<OwnedPlace>; 2],
+    held: [Option<PathRef>; 2],
     pivoted: bool,
 }
 

@@ -5,13 +5,13 @@ use crate::static_fs::StaticFs;
 use crate::tree::{Kind, MOUNT, NODES, PIECES, STARTS, SlowWalk, is_second, path_of};
 use ramfs::RamFs;
 use std::sync::OnceLock;
-use vfs::{Base, Context, Credentials, Errno, MountFlags, OpenFlags, OwnedPlace, Resolve, S_IFREG, SetAttr, Vfs};
+use vfs::{Base, Context, Credentials, Errno, MountFlags, OpenFlags, PathRef, Resolve, S_IFREG, SetAttr, Vfs};
 
 /// One of the two trees, as root and as a user see it.
 struct Side {
     _vfs: Vfs,
     contexts: [Context; 2],
-    starts: Vec<OwnedPlace>,
+    starts: Vec<PathRef>,
 }
 
 /// The path of a node from the root of both file systems.

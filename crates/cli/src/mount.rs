@@ -160,7 +160,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
         is_read_only: settings.mount.read_only,
         mountpoint: mounted.mountpoint().into(),
         began: SystemTime::now(),
-        carrier: mounted.carrier().clone(),
+        transport_kind: mounted.transport_kind().clone(),
         sources: source.sources(),
         hosts,
     });

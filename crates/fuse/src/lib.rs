@@ -23,7 +23,6 @@
 
 #![forbid(unsafe_code)]
 
-mod carrier;
 mod checkers;
 mod cures;
 mod handles;
@@ -38,8 +37,8 @@ mod panics;
 pub mod prometheus;
 mod session;
 mod transport;
+mod transport_kind;
 
-pub use carrier::{Carrier, NoRing};
 pub use checkers::{CheckedOptions, Checker, Refusal, Right, checker, default_checks, refusal, right};
 pub use metrics::{Gauge, Metrics, NameStats, Op, OpStats, Snapshot};
 pub use mount::{MountError, Mounted, check_options, mount, mount_part, remount};
@@ -49,3 +48,4 @@ pub use session::{
     Serving, Session, Unlisted,
 };
 pub use transport::{Channel, Next, Transport};
+pub use transport_kind::{NoRing, TransportKind};

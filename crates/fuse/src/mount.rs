@@ -12,13 +12,13 @@ mod fusermount;
 
 pub use direct::remount;
 
-use crate::carrier::{Carrier, NoRing};
 use crate::checkers::{Refusal, mount_refusal};
 use crate::message::{one_line, shell_word, show, without_number};
 use crate::mountinfo::{self, MountInfo};
 use crate::options::MountOptions;
 use crate::session::{Part, Session};
 use crate::transport::{KernelSender, Server, ServerError, Transport};
+use crate::transport_kind::{NoRing, TransportKind};
 use fusedev::Device;
 use fusermount::HelperError;
 use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, flock, statx};
@@ -39,7 +39,7 @@ const LOCK_TRIES: u32 = 1000;
 const LOCK_EVERY: Duration = Duration::from_millis(10);
 
 /// How often a mount whose connection is ending is looked at: more often than a connection has slots.
-const MOST_LOOKS: u32 = 10_000;
+const MAX_LOOKS: u32 = 10_000;
 
 /// Why mounting failed: `what: why (what to do)`.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +122,7 @@ pub struct Mounted {
     session: Arc<Session>,
     mountpoint: PathBuf,
     device: u64,
-    carrier: Carrier,
+    transport_kind: TransportKind,
     /// The helper has mounted, and must also unmount.
     is_by_helper: bool,
     /// With [`MountOptions::auto_unmount`]: the helper ends after the unmount.
@@ -178,7 +178,7 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
     session.notify_by(KernelSender { device, session: Arc::downgrade(&session) });
     server.begin(options).map_err(not_served)?;
     session.allow_waiting(server.waiting());
-    let carrier = server.carrier();
+    let transport_kind = server.transport_kind();
     let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
     let at_end = full.clone();
     let serve = move || {
@@ -197,7 +197,7 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
         session,
         mountpoint: full,
         device,
-        carrier,
+        transport_kind,
         is_by_helper,
         _waiting: waiting,
         end,
@@ -257,8 +257,8 @@ impl Mounted {
 
     /// What carries its requests.
     #[must_use]
-    pub fn carrier(&self) -> &Carrier {
-        &self.carrier
+    pub fn transport_kind(&self) -> &TransportKind {
+        &self.transport_kind
     }
 
     /// A descriptor for `poll(2)` that becomes readable when the mount is gone, for any reason, and the server has ended.
@@ -354,7 +354,7 @@ fn lock_mountpoint(full: &Path) -> Option<File> {
 /// `ECANCELED`, at most one for each slot, and then wait for the end, with `ECONNABORTED`.
 fn is_dead(mountpoint: &Path) -> bool {
     let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
-    let mut looks = (0..MOST_LOOKS).map(|_| statx(CWD, mountpoint, how, StatxFlags::TYPE).err());
+    let mut looks = (0..MAX_LOOKS).map(|_| statx(CWD, mountpoint, how, StatxFlags::TYPE).err());
     let is_ending = |error: &Option<Errno>| matches!(error, Some(Errno::CONNABORTED | Errno::CANCELED));
     looks.find(|error| !is_ending(error)).flatten() == Some(Errno::NOTCONN)
 }

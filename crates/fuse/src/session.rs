@@ -3,7 +3,7 @@
 //! # What it is
 //! One method for each operation, in terms of node ids, handles and names. The methods do not depend on how requests arrive
 //! and replies leave, so a transport over `/dev/fuse`, io_uring or a virtio queue only translates. A node holds a place of
-//! the tree ([`vfs::OwnedPlace`]), so it stays the same file when its name moves or goes.
+//! the tree ([`vfs::PathRef`]), so it stays the same file when its name moves or goes.
 //!
 //! # What it is not
 //! A cache: the tree and the kernel cache names, attributes and pages.
@@ -26,15 +26,15 @@ mod listing;
 mod lock_waits;
 mod locks;
 mod names;
+mod node_budget;
 mod observer;
 mod part;
-mod room;
 mod serving;
 mod set_ids;
 mod setattr;
-mod shares;
 mod trim;
 mod unsent;
+mod user_budget;
 mod xattrs;
 
 pub use files::Opened;
@@ -53,13 +53,13 @@ use crate::notices::{Notices, Sender};
 use crate::options::{SessionOptions, Ttls};
 use callers::Callers;
 use interrupts::Interrupts;
-use room::Room;
-use shares::{Node, Shares};
+use node_budget::NodeBudget;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trim::Trim;
-use vfs::{Attr, Errno, Labels, OpenFile, OwnedPlace, StatVfs, Valid, Vfs};
+use user_budget::{Node, UserBudgets};
+use vfs::{Attr, Errno, Labels, OpenFile, PathRef, StatVfs, Valid, Vfs};
 
 /// The longest queue of notices. When it is full, one notice for everything takes its place.
 const QUEUED_NOTICES: usize = 4096;
@@ -161,8 +161,8 @@ pub struct Session {
     options: SessionOptions,
     callers: Callers,
     nodes: Nodes<Arc<Node>>,
-    shares: Shares,
-    room: Room,
+    user_budgets: UserBudgets,
+    node_budget: NodeBudget,
     trim: Trim,
     files: Handles<files::OpenHandle>,
     directories: Handles<OpenFile>,
@@ -215,8 +215,8 @@ impl Session {
             options,
             callers,
             nodes,
-            shares: Shares::new(),
-            room: Room::default(),
+            user_budgets: UserBudgets::new(),
+            node_budget: NodeBudget::default(),
             trim: Trim::default(),
             files: Handles::new(),
             directories: Handles::new(),
@@ -256,7 +256,7 @@ impl Session {
     /// serve requests. Without a sender of notices, which make the kernel forget, none waits.
     pub(crate) fn allow_waiting(&self, waiting: usize) {
         if self.notices.get().is_some() {
-            self.room.allow(waiting);
+            self.node_budget.allow(waiting);
         }
     }
 
@@ -307,12 +307,12 @@ impl Session {
     }
 
     /// The reply to a lookup by `caller` that found `held`.
-    pub(crate) fn entry(&self, caller: &Caller, held: OwnedPlace) -> Result<Entry, Errno> {
+    pub(crate) fn entry(&self, caller: &Caller, held: PathRef) -> Result<Entry, Errno> {
         self.entry_of(caller, held).map(|(entry, _)| entry)
     }
 
     /// [`entry`](Self::entry), and whether the kernel learned before that the file has, or had, several names.
-    fn entry_of(&self, caller: &Caller, held: OwnedPlace) -> Result<(Entry, bool), Errno> {
+    fn entry_of(&self, caller: &Caller, held: PathRef) -> Result<(Entry, bool), Errno> {
         // The tree does not learn of writes by passthrough.
         let is_backed = self.options.passthrough && self.backed.has(&held);
         let first = self.shown(&held, if is_backed { held.attr_anew()? } else { held.attr()? });
@@ -323,12 +323,12 @@ impl Session {
         let had_names = node.note_names(&attr);
         let generation = self.generation(&node, id == attr.ino, generation);
         attr.ino = id;
-        self.make_room();
+        self.make_space();
         Ok((Entry { node: id, generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr }, had_names))
     }
 
     /// For how long the kernel may cache what it learns of `held`.
-    fn ttls_of(&self, held: &OwnedPlace) -> Ttls {
+    fn ttls_of(&self, held: &PathRef) -> Ttls {
         let ttls = &self.options.ttls;
         let valid = held.valid();
         let name = limited(ttls.entry, valid);
@@ -347,10 +347,10 @@ impl Session {
     ///
     /// # Errors
     /// `EIO`: the session shows the inode through five mounts.
-    fn node_of(&self, caller: &Caller, held: OwnedPlace, ino: u64) -> Result<(NodeId, Arc<Node>), Errno> {
+    fn node_of(&self, caller: &Caller, held: PathRef, ino: u64) -> Result<(NodeId, Arc<Node>), Errno> {
         let (inode, mount) = (held.identity(), held.mount_id());
         let is_same = |known: &Arc<Node>| known.identity() == inode && known.mount_id() == mount;
-        let held = Arc::new(self.shares.node(caller, held));
+        let held = Arc::new(self.user_budgets.node(caller, held));
         let others = other_ids(inode);
         // Relaxed: the table's locks order what is looked for there.
         let has_others = self.has_others.load(Relaxed);
@@ -372,12 +372,12 @@ impl Session {
     }
 
     /// The inode number of `held` in replies.
-    fn shown_ino_of(&self, held: &OwnedPlace) -> Result<u64, Errno> {
+    fn shown_ino_of(&self, held: &PathRef) -> Result<u64, Errno> {
         Ok(self.shown_ino(held.dev(), held.attr()?.ino))
     }
 
     /// Attributes for a reply.
-    fn shown(&self, held: &OwnedPlace, attr: Attr) -> Attr {
+    fn shown(&self, held: &PathRef, attr: Attr) -> Attr {
         let shown = &self.options.shown;
         Attr {
             ino: self.shown_ino(held.dev(), attr.ino),
@@ -389,7 +389,7 @@ impl Session {
     }
 
     /// Attributes of a node for a reply, with the node's id, and how long the kernel may cache them.
-    fn shown_of(&self, node: u64, held: &OwnedPlace, attr: Attr) -> (Attr, Duration) {
+    fn shown_of(&self, node: u64, held: &PathRef, attr: Attr) -> (Attr, Duration) {
         let attr = self.shown(held, attr);
         let ino = if node == ROOT_NODE { attr.ino } else { node };
         (Attr { ino, ..attr }, self.ttls_of(held).attr)
@@ -400,7 +400,7 @@ impl Session {
         if let Some(gone) = self.nodes.forget(node, lookups) {
             let bytes = gone.cached_size();
             drop(gone);
-            self.room.forgot();
+            self.node_budget.forgot();
             self.trim.forgot(bytes, self.nodes.len());
         }
     }

@@ -17,12 +17,12 @@
 mod attributes;
 mod contents;
 mod convert;
-mod crew;
 mod directories;
 mod entries;
 mod flags;
 mod ioctls;
 mod passthrough;
+mod pool;
 mod reply;
 mod rings;
 mod seek;

@@ -44,7 +44,7 @@ const WAKER: u64 = u64::MAX;
 
 /// The least memory for names and data that the kernel takes (`FUSE_MIN_READ_BUFFER`), and what it uses without
 /// `FUSE_MAX_PAGES`.
-const LEAST_PAYLOAD: u32 = 128 << 10;
+const MIN_PAYLOAD: u32 = 128 << 10;
 
 /// Place for entries that wait to be submitted. If more do, they are submitted before.
 const ENTRIES: u32 = 32;
@@ -291,7 +291,7 @@ impl core::fmt::Debug for Ring {
 pub fn payload_bytes(out: &InitOut) -> usize {
     let page = u32::try_from(rustix::param::page_size()).unwrap_or(4096);
     let pages = if taken(out).contains(InitFlags::MAX_PAGES) { u32::from(out.max_pages) } else { 0 };
-    let bytes = LEAST_PAYLOAD.max(out.max_write).max(pages.saturating_mul(page));
+    let bytes = MIN_PAYLOAD.max(out.max_write).max(pages.saturating_mul(page));
     bytes.next_multiple_of(page) as usize
 }
 

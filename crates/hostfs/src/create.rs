@@ -33,7 +33,7 @@ use vfs::{Attr, Errno, Inode, Request, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG};
 const PERMISSIONS: u32 = 0o7777;
 
 /// A file to make.
-struct Making<'a> {
+struct CreateArgs<'a> {
     dir: BorrowedFd<'a>,
     name: &'a [u8],
     attr: &'a Attr,
@@ -54,7 +54,7 @@ impl Shared {
     ) -> Result<u64, Errno> {
         let fd = self.dir_fd(dir, name)?;
         self.apply_umask(request, &fd, attr);
-        let making = Making { dir: fd.as_fd(), name, attr, link_body, since: now() };
+        let making = CreateArgs { dir: fd.as_fd(), name, attr, link_body, since: now() };
         let at = NameAt { dir: dir.node(), name };
         let change = self.begin_change([Some(at), None], [Some(dir), None], [None; 2]);
         let moves = self.table.moves();
@@ -92,7 +92,7 @@ impl Shared {
         self.check_writable()?;
         let fd = self.path_fd(self.node(dir)?)?;
         self.apply_umask(request, &fd, attr);
-        let making = Making { dir: fd.as_fd(), name: b".", attr, link_body: None, since: now() };
+        let making = CreateArgs { dir: fd.as_fd(), name: b".", attr, link_body: None, since: now() };
         let make = |acting: &Acting<'_>| {
             self.with_room(|| acting.make_unnamed(&self.opening, making.dir, making.attr.mode)).map_err(errno)
         };
@@ -130,8 +130,8 @@ impl Shared {
     }
 
     /// Makes a file as the thread acts.
-    fn make(&self, acting: &Acting<'_>, making: &Making<'_>) -> Result<Option<OwnedFd>, HostErrno> {
-        let Making { dir, name, attr, link_body, .. } = making;
+    fn make(&self, acting: &Acting<'_>, making: &CreateArgs<'_>) -> Result<Option<OwnedFd>, HostErrno> {
+        let CreateArgs { dir, name, attr, link_body, .. } = making;
         match attr.kind() {
             S_IFREG => return self.with_room(|| acting.make_file(&self.opening, *dir, name, attr.mode)).map(Some),
             S_IFDIR => acting.make_dir(*dir, name, attr.mode)?,
@@ -145,7 +145,7 @@ impl Shared {
     fn restore_bits(
         &self,
         request: &Request,
-        making: &Making<'_>,
+        making: &CreateArgs<'_>,
         opened: Option<&OwnedFd>,
         made: Attr,
     ) -> Result<Attr, Errno> {
@@ -176,7 +176,7 @@ impl Shared {
     }
 }
 
-impl Making<'_> {
+impl CreateArgs<'_> {
     /// Whether a file that was found at the name is the one that was made there.
     fn made(&self, found: &Statx, acting: &Acting<'_>) -> bool {
         let is_dir = self.attr.is_dir();

@@ -14,7 +14,7 @@ use crate::file::File;
 use crate::metadata::Metadata;
 use crate::tree::Vfs;
 use std::io;
-use vfs::{Attr, Errno, OpenFile, OwnedPlace, PackedAttr, Resolve};
+use vfs::{Attr, Errno, OpenFile, PackedAttr, PathRef, Resolve};
 
 /// # The core's tree
 ///
@@ -89,7 +89,7 @@ impl From<vfs::Context> for Context {
 impl Dir {
     /// The core's handle of the directory. It does not have the limits of this one: [`Dir::resolve`] returns them.
     #[must_use]
-    pub fn as_inner(&self) -> &OwnedPlace {
+    pub fn as_inner(&self) -> &PathRef {
         self.held().expect("a `Dir` is the view of a place")
     }
 
@@ -97,7 +97,7 @@ impl Dir {
     ///
     /// # Errors
     /// `ENOTDIR`. If the context belongs to another tree, every operation fails with `EXDEV`.
-    pub fn from_inner(context: &Context, place: OwnedPlace) -> io::Result<Dir> {
+    pub fn from_inner(context: &Context, place: PathRef) -> io::Result<Dir> {
         if !place.is_dir() {
             return Err(error(Errno::ENOTDIR));
         }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
-use vfs::{Capabilities, Errno, OpenFlags, OwnedPlace, Resolve};
+use vfs::{Capabilities, Errno, OpenFlags, PathRef, Resolve};
 
 /// A handle of a directory, with its context: relative paths start there, also after the directory was moved. Every
 /// operation of [`View`] is a method of it.
@@ -218,7 +218,7 @@ impl Dir {
         Self { view }
     }
 
-    pub(crate) fn place(&self) -> io::Result<&OwnedPlace> {
+    pub(crate) fn place(&self) -> io::Result<&PathRef> {
         self.held().ok_or_else(|| error(Errno::EBADF))
     }
 }

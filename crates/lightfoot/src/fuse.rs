@@ -40,7 +40,7 @@
 
 mod settings;
 
-pub use settings::{Carrier, Checks, MountError, MountOptions, NoRing, SessionOptions, Shown, Ttls, Uring};
+pub use settings::{Checks, MountError, MountOptions, NoRing, SessionOptions, Shown, TransportKind, Ttls, Uring};
 
 use crate::tree::Vfs;
 use crate::view::View;
@@ -65,7 +65,7 @@ const ABSENT: Duration = Duration::from_secs(1);
 /// # }
 /// let place = tempfile::tempdir()?;
 /// let mount = Vfs::ram().mount(&place, &MountOptions::default())?;
-/// println!("{} is served through {}", mount.mountpoint().display(), mount.carrier());
+/// println!("{} is served through {}", mount.mountpoint().display(), mount.transport_kind());
 /// mount.unmount()?;
 /// mount.wait()?; // Returns when the mount is gone, for any reason.
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -161,8 +161,8 @@ impl Mount {
 
     /// What carries its requests: io_uring, or `/dev/fuse`.
     #[must_use]
-    pub fn carrier(&self) -> &Carrier {
-        self.inner.carrier()
+    pub fn transport_kind(&self) -> &TransportKind {
+        self.inner.transport_kind()
     }
 
     /// Waits until the kernel has been notified of all changes that came before this call.

@@ -197,11 +197,11 @@ impl Builder {
         Self { inner: self.inner.whole_paths(bytes) }
     }
 
-    /// Splits every directory of the RAM file system at the first change of it. For tests; only debug builds do so.
+    /// ShardedDirs every directory of the RAM file system at the first change of it. For tests; only debug builds do so.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
-    pub fn splits_every_directory(self, splits: bool) -> Self {
-        Self { inner: self.inner.splits_every_directory(splits) }
+    pub fn shards_every_directory(self, splits: bool) -> Self {
+        Self { inner: self.inner.shards_every_directory(splits) }
     }
 
     /// With a table of whole paths, records every path at its first use. For tests.

@@ -47,7 +47,7 @@ use std::fmt;
 use std::sync::Arc;
 #[cfg(feature = "fuse")]
 use vfs::Errno;
-use vfs::{Base, OwnedPlace, PathAt, Resolve};
+use vfs::{Base, PathAt, PathRef, Resolve};
 
 /// The common part of [`Context`](crate::Context) and [`Dir`](crate::Dir): every operation on paths. A function that takes a `&View`
 /// works with both.
@@ -80,7 +80,7 @@ use vfs::{Base, OwnedPlace, PathAt, Resolve};
 pub struct View {
     pub(crate) inner: Arc<vfs::Context>,
     /// `None`: the working directory, without limits.
-    from: Option<(OwnedPlace, Resolve)>,
+    from: Option<(PathRef, Resolve)>,
 }
 
 impl fmt::Debug for View {
@@ -107,7 +107,7 @@ impl View {
     }
 
     /// The same context, from a directory, or a file that may turn out not to be one.
-    pub(crate) fn at(&self, held: OwnedPlace, resolve: Resolve) -> Self {
+    pub(crate) fn at(&self, held: PathRef, resolve: Resolve) -> Self {
         Self { inner: self.inner.clone(), from: Some((held, resolve)) }
     }
 
@@ -135,7 +135,7 @@ impl View {
     }
 
     /// The directory of a [`Dir`](crate::Dir); `None` for a context.
-    pub(crate) fn held(&self) -> Option<&OwnedPlace> {
+    pub(crate) fn held(&self) -> Option<&PathRef> {
         self.from.as_ref().map(|from| &from.0)
     }
 

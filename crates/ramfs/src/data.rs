@@ -18,7 +18,7 @@
 //! which it was taken in any case.
 
 use crate::contents::{Contents, PAGE_BYTES, Shares};
-use crate::limits::{Amount, Limits, Payer};
+use crate::limits::{Amount, Limits, QuotaHandle};
 use crate::xattrs::Xattrs;
 use core::ops::Range;
 use sync::{BiasedReaders, BiasedRwLock, PagePool};
@@ -43,17 +43,17 @@ struct State {
 
 /// The limits to which one call charges storage, and the pool that the storage comes from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Purse<'l> {
+pub(crate) struct Charge<'l> {
     pub(crate) limits: &'l Limits,
     pub(crate) pool: &'l PagePool,
     pub(crate) readers: &'l BiasedReaders,
-    /// As [`Payer::privileged`].
+    /// As [`QuotaHandle::privileged`].
     pub(crate) privileged: bool,
 }
 
-impl Purse<'_> {
+impl Charge<'_> {
     fn take(self, uid: u32, bytes: u64) -> Result<(), Errno> {
-        self.limits.take(Payer { uid, privileged: self.privileged }, Amount { bytes, inodes: 0 })
+        self.limits.take(QuotaHandle { uid, privileged: self.privileged }, Amount { bytes, inodes: 0 })
     }
 
     fn give(self, uid: u32, bytes: u64) {
@@ -97,18 +97,18 @@ impl Data {
     }
 
     /// Writes at `offset` as much as there is room for: `ENOSPC`, `EDQUOT` if there is none, `ENOMEM`.
-    pub(crate) fn write(&self, purse: Purse<'_>, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        let state = &mut *self.state.write(purse.readers);
-        let len = state.contents.write(purse.pool, offset, data, || purse.take(state.owner, PAGE_BYTES))?;
+    pub(crate) fn write(&self, charge: Charge<'_>, offset: u64, data: &[u8]) -> Result<Written, Errno> {
+        let state = &mut *self.state.write(charge.readers);
+        let len = state.contents.write(charge.pool, offset, data, || charge.take(state.owner, PAGE_BYTES))?;
         Ok(Written::new(len, state.contents.blocks()))
     }
 
     /// Drops everything from `len` on; returns the storage that remains, in units of 512 bytes.
     /// `ENOMEM`, with nothing dropped, if a page that other files share must be copied for it.
-    pub(crate) fn cut(&self, purse: Purse<'_>, len: u64) -> Result<u64, Errno> {
-        let state = &mut *self.state.write(purse.readers);
-        let freed = state.contents.cut(purse.pool, len)?;
-        purse.give(state.owner, freed);
+    pub(crate) fn cut(&self, charge: Charge<'_>, len: u64) -> Result<u64, Errno> {
+        let state = &mut *self.state.write(charge.readers);
+        let freed = state.contents.cut(charge.pool, len)?;
+        charge.give(state.owner, freed);
         Ok(state.contents.blocks())
     }
 
@@ -119,12 +119,12 @@ impl Data {
 
     /// Replaces all pages that `range`, which begins at a page, touches, or none; returns the storage, in units of 512 bytes: `ENOSPC`,
     /// `EDQUOT`.
-    pub(crate) fn put(&self, purse: Purse<'_>, range: &Range<u64>, shares: Shares) -> Result<u64, Errno> {
-        let state = &mut *self.state.write(purse.readers);
+    pub(crate) fn put(&self, charge: Charge<'_>, range: &Range<u64>, shares: Shares) -> Result<u64, Errno> {
+        let state = &mut *self.state.write(charge.readers);
         let (before, after) = (state.contents.stored(range), shares.len() as u64 * PAGE_BYTES);
-        purse.take(state.owner, after.saturating_sub(before))?;
+        charge.take(state.owner, after.saturating_sub(before))?;
         state.contents.put(range, shares);
-        purse.give(state.owner, before.saturating_sub(after));
+        charge.give(state.owner, before.saturating_sub(after));
         Ok(state.contents.blocks())
     }
 
@@ -134,22 +134,22 @@ impl Data {
     }
 
     /// Changes the storage of `len` bytes from `offset` on, or of none of them: `ENOSPC`, `EDQUOT`, `EFBIG`, `ENOMEM`.
-    pub(crate) fn allocate(&self, purse: Purse<'_>, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
+    pub(crate) fn allocate(&self, charge: Charge<'_>, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
         let range = offset..offset.checked_add(len).ok_or(Errno::EFBIG)?;
-        let state = &mut *self.state.write(purse.readers);
+        let state = &mut *self.state.write(charge.readers);
         if how == Allocate::PunchHole {
-            let freed = state.contents.punch(purse.pool, &range)?;
-            purse.give(state.owner, freed);
+            let freed = state.contents.punch(charge.pool, &range)?;
+            charge.give(state.owner, freed);
             return Ok(state.contents.blocks());
         }
         if how == Allocate::Zero {
-            state.contents.make_own(purse.pool, &range)?;
+            state.contents.make_own(charge.pool, &range)?;
         }
         let missing = state.contents.missing(&range);
-        purse.take(state.owner, missing)?;
-        state.contents.reserve(purse.pool, &range).inspect_err(|_| purse.give(state.owner, missing))?;
+        charge.take(state.owner, missing)?;
+        state.contents.reserve(charge.pool, &range).inspect_err(|_| charge.give(state.owner, missing))?;
         if how == Allocate::Zero {
-            state.contents.zero(purse.pool, &range)?;
+            state.contents.zero(charge.pool, &range)?;
         }
         Ok(state.contents.blocks())
     }
@@ -174,21 +174,21 @@ impl Data {
     }
 
     /// Sets an extended attribute: `EEXIST`, `ENODATA`, `ENOSPC`, `EDQUOT`.
-    pub(crate) fn set_xattr(&self, purse: Purse<'_>, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
-        let state = &mut *self.state.write(purse.readers);
+    pub(crate) fn set_xattr(&self, charge: Charge<'_>, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
+        let state = &mut *self.state.write(charge.readers);
         let (before, after) = (state.xattrs.bytes(), state.xattrs.bytes_with(name, value, how)?);
-        purse.take(state.owner, after.saturating_sub(before))?;
+        charge.take(state.owner, after.saturating_sub(before))?;
         state.xattrs.set(name, value);
-        purse.give(state.owner, before.saturating_sub(after));
+        charge.give(state.owner, before.saturating_sub(after));
         Ok(())
     }
 
     /// Removes an extended attribute: `ENODATA`.
-    pub(crate) fn remove_xattr(&self, purse: Purse<'_>, name: &[u8]) -> Result<(), Errno> {
-        let state = &mut *self.state.write(purse.readers);
+    pub(crate) fn remove_xattr(&self, charge: Charge<'_>, name: &[u8]) -> Result<(), Errno> {
+        let state = &mut *self.state.write(charge.readers);
         let before = state.xattrs.bytes();
         state.xattrs.remove(name)?;
-        purse.give(state.owner, before - state.xattrs.bytes());
+        charge.give(state.owner, before - state.xattrs.bytes());
         Ok(())
     }
 
@@ -203,11 +203,11 @@ impl Data {
     }
 
     /// Charges `uid` from now on for this data, and for `beside`, the inode without its data: `EDQUOT`.
-    pub(crate) fn set_owner(&self, purse: Purse<'_>, uid: u32, beside: Amount) -> Result<(), Errno> {
-        let state = &mut *self.state.write(purse.readers);
+    pub(crate) fn set_owner(&self, charge: Charge<'_>, uid: u32, beside: Amount) -> Result<(), Errno> {
+        let state = &mut *self.state.write(charge.readers);
         if state.owner != uid {
             let amount = Amount { bytes: state.bytes() + beside.bytes, inodes: beside.inodes };
-            purse.limits.transfer(state.owner, Payer { uid, privileged: purse.privileged }, amount)?;
+            charge.limits.transfer(state.owner, QuotaHandle { uid, privileged: charge.privileged }, amount)?;
             state.owner = uid;
         }
         Ok(())
@@ -238,9 +238,9 @@ mod tests {
         Limits::new(&RamLimits { bytes: Some(PAGES * PAGE_BYTES), inodes: None, per_user: Some(per_user) })
     }
 
-    /// A purse of `limits`, with a pool that stays for as long as the test.
-    fn purse(limits: &Limits) -> Purse<'_> {
-        Purse { limits, pool: Box::leak(Box::default()), readers: readers(), privileged: false }
+    /// A charge of `limits`, with a pool that stays for as long as the test.
+    fn charge(limits: &Limits) -> Charge<'_> {
+        Charge { limits, pool: Box::leak(Box::default()), readers: readers(), privileged: false }
     }
 
     /// One for all tests.
@@ -259,13 +259,13 @@ mod tests {
         let (one, two) = (Data::new(readers(), 1), Data::new(readers(), 2));
         let all = [1; 20 * PAGE_BYTES as usize];
         // The user's limit, then the file system's.
-        assert_eq!(one.write(purse(&limits), 0, &all), Ok(Written::new(8 * 4096, 64)));
-        assert_eq!(one.write(purse(&limits), 8 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
-        assert_eq!(two.write(purse(&limits), 1 << 30, &all), Ok(Written::new(2 * 4096, 16)));
-        assert_eq!(two.write(purse(&limits), 0, b"x"), Err(Errno::ENOSPC));
-        assert_eq!(one.cut(purse(&limits), PAGE_BYTES + 1), Ok(16));
+        assert_eq!(one.write(charge(&limits), 0, &all), Ok(Written::new(8 * 4096, 64)));
+        assert_eq!(one.write(charge(&limits), 8 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
+        assert_eq!(two.write(charge(&limits), 1 << 30, &all), Ok(Written::new(2 * 4096, 16)));
+        assert_eq!(two.write(charge(&limits), 0, b"x"), Err(Errno::ENOSPC));
+        assert_eq!(one.cut(charge(&limits), PAGE_BYTES + 1), Ok(16));
         assert_eq!(free(&limits), 6);
-        assert_eq!(two.allocate(purse(&limits), Allocate::PunchHole, 1 << 30, PAGE_BYTES), Ok(8));
+        assert_eq!(two.allocate(charge(&limits), Allocate::PunchHole, 1 << 30, PAGE_BYTES), Ok(8));
         assert_eq!(free(&limits), 7);
     }
 
@@ -273,19 +273,19 @@ mod tests {
     fn storage_is_reserved_as_a_whole_or_not_at_all() {
         let limits = limits();
         let data = Data::new(readers(), 1);
-        assert_eq!(data.write(purse(&limits), PAGE_BYTES, b"abc"), Ok(Written::new(3, 8)));
+        assert_eq!(data.write(charge(&limits), PAGE_BYTES, b"abc"), Ok(Written::new(3, 8)));
         for (offset, len, errno) in
             [(0, u64::MAX, Errno::ENOSPC), (0, 11 * PAGE_BYTES, Errno::ENOSPC), (0, 9 * PAGE_BYTES, Errno::EDQUOT)]
         {
-            assert_eq!(data.allocate(purse(&limits), Allocate::Reserve, offset, len), Err(errno));
+            assert_eq!(data.allocate(charge(&limits), Allocate::Reserve, offset, len), Err(errno));
         }
-        assert_eq!(data.allocate(purse(&limits), Allocate::Reserve, u64::MAX, 1), Err(Errno::EFBIG));
-        assert_eq!(data.allocate(purse(&limits), Allocate::Reserve, 10, 8 * PAGE_BYTES - 10), Ok(64));
+        assert_eq!(data.allocate(charge(&limits), Allocate::Reserve, u64::MAX, 1), Err(Errno::EFBIG));
+        assert_eq!(data.allocate(charge(&limits), Allocate::Reserve, 10, 8 * PAGE_BYTES - 10), Ok(64));
         assert_eq!((free(&limits), data.blocks(readers())), (2, 64));
         let mut buf = [9; 4];
         data.read(readers(), PAGE_BYTES, &mut buf);
         assert_eq!(&buf, b"abc\0");
-        assert_eq!(data.allocate(purse(&limits), Allocate::Zero, PAGE_BYTES + 1, 1), Ok(64));
+        assert_eq!(data.allocate(charge(&limits), Allocate::Zero, PAGE_BYTES + 1, 1), Ok(64));
         data.read(readers(), PAGE_BYTES, &mut buf);
         assert_eq!(&buf, b"a\0c\0");
         assert_eq!(
@@ -299,7 +299,7 @@ mod tests {
     fn attributes_take_room_and_give_it_back() {
         let limits = Limits::new(&RamLimits { bytes: Some(200), ..RamLimits::none() });
         let data = Data::new(readers(), 1);
-        let set = |value: &[u8], how| data.set_xattr(purse(&limits), b"user.x", value, how);
+        let set = |value: &[u8], how| data.set_xattr(charge(&limits), b"user.x", value, how);
         assert_eq!(set(&[0; 200], SetXattr::Any), Err(Errno::ENOSPC));
         assert_eq!(data.xattr(readers(), b"user.x"), Err(Errno::ENODATA));
         assert_eq!(set(&[0; 130], SetXattr::Any), Ok(()));
@@ -309,10 +309,10 @@ mod tests {
         assert_eq!(data.charge(readers()), (1, 64 + 6 + 10));
         assert_eq!(set(&[1; 130], SetXattr::Any), Ok(()));
         assert_eq!(data.xattr_names(readers()).len(), 1);
-        assert_eq!(data.remove_xattr(purse(&limits), b"user.x"), Ok(()));
-        assert_eq!(data.remove_xattr(purse(&limits), b"user.x"), Err(Errno::ENODATA));
+        assert_eq!(data.remove_xattr(charge(&limits), b"user.x"), Ok(()));
+        assert_eq!(data.remove_xattr(charge(&limits), b"user.x"), Err(Errno::ENODATA));
         assert_eq!(data.charge(readers()), (1, 0));
-        assert!(limits.take(Payer { uid: 1, privileged: false }, Amount { bytes: 200, inodes: 0 }).is_ok());
+        assert!(limits.take(QuotaHandle { uid: 1, privileged: false }, Amount { bytes: 200, inodes: 0 }).is_ok());
     }
 
     #[test]
@@ -320,14 +320,14 @@ mod tests {
         let limits = limits();
         let (one, two) = (Data::new(readers(), 1), Data::new(readers(), 2));
         let pages = |count: usize| vec![1; count * 4096];
-        assert!(one.write(purse(&limits), 0, &pages(5)).is_ok());
-        assert!(two.write(purse(&limits), 0, &pages(4)).is_ok());
-        assert_eq!(one.set_owner(purse(&limits), 2, Amount::default()), Err(Errno::EDQUOT));
+        assert!(one.write(charge(&limits), 0, &pages(5)).is_ok());
+        assert!(two.write(charge(&limits), 0, &pages(4)).is_ok());
+        assert_eq!(one.set_owner(charge(&limits), 2, Amount::default()), Err(Errno::EDQUOT));
         assert_eq!(one.charge(readers()), (1, 5 * PAGE_BYTES));
-        assert_eq!(two.cut(purse(&limits), 3 * PAGE_BYTES), Ok(24));
-        assert_eq!(one.set_owner(purse(&limits), 2, Amount::default()), Ok(()));
+        assert_eq!(two.cut(charge(&limits), 3 * PAGE_BYTES), Ok(24));
+        assert_eq!(one.set_owner(charge(&limits), 2, Amount::default()), Ok(()));
         assert_eq!(one.charge(readers()), (2, 5 * PAGE_BYTES));
-        assert_eq!(one.write(purse(&limits), 5 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
+        assert_eq!(one.write(charge(&limits), 5 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
         assert_eq!(free(&limits), 2);
     }
 }

@@ -24,9 +24,9 @@ mod xattrs;
 pub use limits::{RamLimits, UserLimits};
 
 use contents::PAGE_BYTES;
-use data::{Data, Purse};
+use data::{Charge, Data};
 use folding::Folding;
-use limits::{Amount, Limits, Payer};
+use limits::{Amount, Limits, QuotaHandle};
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::{BiasedReaders, PagePool};
@@ -118,7 +118,7 @@ impl RamFs {
         let now = prim::clock::now_ns();
         let inodes = limits.inodes.map(|inodes| inodes.max(1));
         let limits = Limits::new(&RamLimits { inodes, ..limits });
-        let taken = limits.take(Payer { uid, privileged: true }, Amount { bytes: 0, inodes: 1 });
+        let taken = limits.take(QuotaHandle { uid, privileged: true }, Amount { bytes: 0, inodes: 1 });
         debug_assert!(taken.is_ok(), "the limit is at least one inode");
         Self {
             instance: random_instance(),
@@ -160,7 +160,7 @@ impl RamFs {
     #[inline(always)]
     fn make(&self, request: &Request, attr: &mut Attr) -> Result<u64, Errno> {
         let amount = without_data(attr.mode, attr.size);
-        self.limits.take(Payer { uid: attr.uid, privileged: request.privileged }, amount)?;
+        self.limits.take(QuotaHandle { uid: attr.uid, privileged: request.privileged }, amount)?;
         attr.ino = self.next_ino();
         attr.blocks = amount.bytes / 512;
         if attr.is_dir() {
@@ -173,8 +173,8 @@ impl RamFs {
     #[cold]
     fn begin_xattrs(&self, request: &Request, new: &mut NewNode<'_>) -> Result<(), Errno> {
         let data = Data::new(&self.readers, new.attr.uid);
-        let purse = self.purse(request);
-        let set = |name, value: &[u8]| data.set_xattr(purse, name, value, SetXattr::Any);
+        let charge = self.charge(request);
+        let set = |name, value: &[u8]| data.set_xattr(charge, name, value, SetXattr::Any);
         if let Err(errno) = new.xattrs().iter().try_for_each(|(name, value)| set(name, value)) {
             let (owner, bytes) = data.charge(&self.readers);
             let mut amount = without_data(new.attr.mode, new.attr.size);
@@ -199,8 +199,8 @@ impl RamFs {
         inode.data_or(|| Data::new(&self.readers, inode.attr().uid)).ok_or(Errno::EIO)
     }
 
-    fn purse(&self, request: &Request) -> Purse<'_> {
-        Purse { limits: &self.limits, pool: &self.pool, readers: &self.readers, privileged: request.privileged }
+    fn charge(&self, request: &Request) -> Charge<'_> {
+        Charge { limits: &self.limits, pool: &self.pool, readers: &self.readers, privileged: request.privileged }
     }
 }
 
@@ -296,7 +296,7 @@ impl FileSystem for RamFs {
 
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
         if let Some(uid) = set.uid.filter(|_| self.limits.has_quotas()) {
-            self.data_of(inode)?.set_owner(self.purse(request), uid, without_data(inode.mode(), inode.size()))?;
+            self.data_of(inode)?.set_owner(self.charge(request), uid, without_data(inode.mode(), inode.size()))?;
         }
         Ok(After::NONE)
     }
@@ -314,7 +314,7 @@ impl FileSystem for RamFs {
     }
 
     fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
-        self.data_of(file.inode)?.write(self.purse(request), at.offset(), data)
+        self.data_of(file.inode)?.write(self.charge(request), at.offset(), data)
     }
 
     /// Shares whole pages; the VFS copies what remains of a range.
@@ -331,7 +331,7 @@ impl FileSystem for RamFs {
             return Err(Errno::EOPNOTSUPP);
         }
         let shares = from.inode.data::<Data>().map(|data| data.share(&self.readers, &(offset..offset + len)));
-        let put = self.data_of(to.inode)?.put(self.purse(request), &(at..at + len), shares.unwrap_or_default());
+        let put = self.data_of(to.inode)?.put(self.charge(request), &(at..at + len), shares.unwrap_or_default());
         match put {
             Ok(blocks) => Ok(Written::new(len as usize, blocks)),
             // The VFS writes what there is room for.
@@ -345,7 +345,7 @@ impl FileSystem for RamFs {
             None => 0,
             // A file that grows keeps what was reserved past its end.
             Some(data) if len > inode.size() => data.blocks(&self.readers),
-            Some(data) => data.cut(self.purse(request), len)?,
+            Some(data) => data.cut(self.charge(request), len)?,
         };
         Ok((blocks, After::NONE))
     }
@@ -359,7 +359,7 @@ impl FileSystem for RamFs {
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
-        self.data_of(file.inode)?.allocate(self.purse(request), how, offset, len)
+        self.data_of(file.inode)?.allocate(self.charge(request), how, offset, len)
     }
 
     fn seek(&self, _: &Request, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno> {
@@ -387,11 +387,11 @@ impl FileSystem for RamFs {
         value: &[u8],
         how: SetXattr,
     ) -> Result<(), Errno> {
-        self.data_of(inode)?.set_xattr(self.purse(request), name, value, how)
+        self.data_of(inode)?.set_xattr(self.charge(request), name, value, how)
     }
 
     fn remove_xattr(&self, request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
-        inode.data::<Data>().ok_or(Errno::ENODATA)?.remove_xattr(self.purse(request), name)
+        inode.data::<Data>().ok_or(Errno::ENODATA)?.remove_xattr(self.charge(request), name)
     }
 
     fn list_xattrs(&self, _: &Request, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {

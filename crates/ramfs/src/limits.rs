@@ -1,14 +1,14 @@
 //! Limits of a file system in memory: bytes and inodes, of all users together and of each user.
 //!
 //! # What it is
-//! [`Limits`] counts what is in use. Each of the two totals is a [`Stock`]: units by CPU index, exact near the limit.
+//! [`Limits`] counts what is in use. Each of the two totals is a [`PerCpuCredits`]: units by CPU index, exact near the limit.
 //! [`Quotas`] counts for each user, if users have limits.
 //!
 //! # What it is not
 //! A measure of memory: it counts pages, attributes and inodes, not what keeps them.
 //!
 //! # How it is locked
-//! The totals by [`Stock`], of which a thread with units in the store of its CPU index locks nothing. Users have one mutex for
+//! The totals by [`PerCpuCredits`], of which a thread with units in the store of its CPU index locks nothing. Users have one mutex for
 //! each share of the ids. All are leaves.
 //!
 //! # Where it comes from
@@ -19,7 +19,7 @@
 
 use crate::contents::PAGE_BYTES;
 use std::collections::BTreeMap;
-use sync::{Mutex, Stock};
+use sync::{Mutex, PerCpuCredits};
 use vfs::{Errno, StatFs};
 
 /// The magic number of tmpfs: `statfs(2)`.
@@ -95,7 +95,7 @@ pub(crate) struct Amount {
 
 /// The account that is charged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Payer {
+pub(crate) struct QuotaHandle {
     /// The owner of the file.
     pub(crate) uid: u32,
     /// Whether the user's limit does not apply (`CAP_SYS_RESOURCE`). The usage is counted nevertheless.
@@ -126,7 +126,7 @@ impl Limits {
 
     /// Takes all of `amount` or nothing: `ENOSPC`, `EDQUOT`.
     #[inline(always)]
-    pub(crate) fn take(&self, payer: Payer, amount: Amount) -> Result<(), Errno> {
+    pub(crate) fn take(&self, handle: QuotaHandle, amount: Amount) -> Result<(), Errno> {
         if !self.bytes.take(amount.bytes) {
             return Err(Errno::ENOSPC);
         }
@@ -135,7 +135,7 @@ impl Limits {
             return Err(Errno::ENOSPC);
         }
         let Some(users) = &self.users else { return Ok(()) };
-        users.take(payer, amount).inspect_err(|_| {
+        users.take(handle, amount).inspect_err(|_| {
             self.bytes.give(amount.bytes);
             self.inodes.give(amount.inodes);
         })
@@ -162,7 +162,7 @@ impl Limits {
     }
 
     /// Moves `amount` from one account to another: `EDQUOT`.
-    pub(crate) fn transfer(&self, from: u32, to: Payer, amount: Amount) -> Result<(), Errno> {
+    pub(crate) fn transfer(&self, from: u32, to: QuotaHandle, amount: Amount) -> Result<(), Errno> {
         if let Some(users) = &self.users {
             users.take(to, amount)?;
             users.give(from, amount);
@@ -189,21 +189,21 @@ impl Limits {
 /// What there is of one kind, for all users together; without a limit, as much as one wants.
 #[derive(Debug)]
 struct Room {
-    stock: Option<Stock>,
+    credits: Option<PerCpuCredits>,
     /// The most that a request without a limit may take.
     most: u64,
 }
 
 impl Room {
-    /// The thread's stock is filled with `fill` units at a time.
+    /// The credits of the thread are filled with `fill` units at a time.
     fn new(limit: Option<u64>, fill: u64) -> Self {
-        Self { stock: limit.map(|limit| Stock::new(limit, fill)), most: prim::mem::total_bytes() }
+        Self { credits: limit.map(|limit| PerCpuCredits::new(limit, fill)), most: prim::mem::total_bytes() }
     }
 
     #[inline(always)]
     fn take(&self, units: u64) -> bool {
-        match &self.stock {
-            Some(stock) if units != 0 => stock.take(units),
+        match &self.credits {
+            Some(credits) if units != 0 => credits.take(units),
             _ => units <= self.most,
         }
     }
@@ -211,16 +211,16 @@ impl Room {
     #[inline(always)]
     fn give(&self, units: u64) {
         if units != 0 {
-            self.stock.iter().for_each(|stock| stock.give(units));
+            self.credits.iter().for_each(|credits| credits.give(units));
         }
     }
 
     fn free(&self) -> u64 {
-        self.stock.as_ref().map_or(0, Stock::free)
+        self.credits.as_ref().map_or(0, PerCpuCredits::free)
     }
 
     fn limit(&self) -> u64 {
-        self.stock.as_ref().map_or(0, Stock::bound)
+        self.credits.as_ref().map_or(0, PerCpuCredits::bound)
     }
 }
 
@@ -245,19 +245,19 @@ impl Quotas {
         &self.shares[uid as usize % SHARES].0
     }
 
-    fn take(&self, payer: Payer, amount: Amount) -> Result<(), Errno> {
-        let mut users = self.share(payer.uid).lock();
-        let used = users.get(&payer.uid).copied().unwrap_or_default();
+    fn take(&self, handle: QuotaHandle, amount: Amount) -> Result<(), Errno> {
+        let mut users = self.share(handle.uid).lock();
+        let used = users.get(&handle.uid).copied().unwrap_or_default();
         let after = Amount { bytes: used.bytes + amount.bytes, inodes: used.inodes + amount.inodes };
         // A user above one limit may still take the other kind: taking 0 units is never over a limit.
         let over = |take: u64, after: u64, limit: Option<u64>| take > 0 && limit.is_some_and(|limit| after > limit);
         let refused =
             over(amount.bytes, after.bytes, self.limit.bytes) || over(amount.inodes, after.inodes, self.limit.inodes);
-        if refused && !payer.privileged {
+        if refused && !handle.privileged {
             return Err(Errno::EDQUOT);
         }
         if after != Amount::default() {
-            users.insert(payer.uid, after);
+            users.insert(handle.uid, after);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@
 //! | objects reused under readers | [`slab::Slab`], [`HashTable`] |
 //! | bulk memory that goes back to the system when it is free | [`PagePool`] |
 //! | facts by their signatures, found without a store | [`SignatureTable`] |
-//! | a bound that many threads take from | [`Stock`] |
+//! | a bound that many threads take from | [`PerCpuCredits`] |
 //! | exclusion | [`SpinLock`], [`Mutex`]: a [`Lock`] around data; or a raw lock below in `lock_api`'s |
 //! | readers and writers | [`RwSem`] sleeps; [`PerCpuRwLock`] for readers without a shared cache line; [`BiasedRwLock`] for many objects that are seldom shared |
 //! | one thread to do what many need | [`SingleFlight`] |
@@ -34,6 +34,7 @@ pub mod lockref;
 pub mod mutex;
 pub mod pages;
 pub mod percpu_arc;
+pub mod percpu_credits;
 pub mod percpu_rwlock;
 pub mod rcu;
 pub mod rwsem;
@@ -43,7 +44,6 @@ pub mod seqrwlock;
 pub mod signature_table;
 pub mod single_flight;
 pub mod slab;
-pub mod stock;
 pub mod tas;
 pub mod zeroed;
 
@@ -54,6 +54,7 @@ pub use lockref::{GetNotDead, LockRef, LockRefGuard};
 pub use mutex::{Mutex, MutexGuard, RawMutex};
 pub use pages::{Page, PagePool};
 pub use percpu_arc::{PerCpuArc, PerCpuOwner, PerCpuRef};
+pub use percpu_credits::PerCpuCredits;
 pub use percpu_rwlock::{PerCpuReadGuard, PerCpuRwLock, PerCpuWriteGuard};
 pub use rwsem::{AlwaysQueue, EarlyExit, RawRwSem, RwSem, RwSemReadGuard, RwSemStats, RwSemWriteGuard, SlowPath};
 pub use seqcount::{SeqCount, SeqWrite};
@@ -62,7 +63,6 @@ pub use seqrwlock::{ReadPass, SeqRwLock, SeqRwReadGuard, SeqRwWriteGuard};
 pub use signature_table::SignatureTable;
 pub use single_flight::SingleFlight;
 pub use slab::{Item, Slab, SlabCursor};
-pub use stock::Stock;
 pub use tas::{SpinLock, SpinLockGuard, TasLock};
 
 /// The README's examples are tests too.

@@ -91,7 +91,7 @@ use prim::shared::Arc;
 const BATCH: usize = if cfg!(loom) { 2 } else { 32 };
 
 /// Half of the most that a magazine ever holds.
-const MOST_BATCH: usize = if cfg!(loom) { 4 } else { 256 };
+const MAX_BATCH: usize = if cfg!(loom) { 4 } else { 256 };
 
 /// Items that an index claims at a time for [`Slab::step`].
 const SPAN: usize = 8 * BATCH;

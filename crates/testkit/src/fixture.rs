@@ -55,7 +55,7 @@ impl Fixture {
     pub fn new(subject: Subject, features: Features) -> Self {
         let (ledger, opens) = Ledger::of(subject.fs);
         let (fs, counts) = Counting::of(Box::new(ledger));
-        let vfs = Vfs::builder().splits_every_directory(subject.is_split).build(fs);
+        let vfs = Vfs::builder().shards_every_directory(subject.is_sharded).build(fs);
         let at = vfs.context();
         at.set_umask(0);
         Self {

@@ -22,21 +22,21 @@ pub(crate) type Restart = dyn Fn() -> Box<dyn FileSystem> + Send + Sync;
 pub struct Subject {
     pub(crate) fs: Box<dyn FileSystem>,
     pub(crate) outside: Option<Box<dyn Outside>>,
-    pub(crate) is_split: bool,
+    pub(crate) is_sharded: bool,
     pub(crate) restart: Option<Box<Restart>>,
 }
 
 impl Subject {
     /// `fs`, whose storage `outside` can change behind the tree's back.
     pub fn with_outside(fs: impl FileSystem, outside: impl Outside + 'static) -> Self {
-        Self { fs: Box::new(fs), outside: Some(Box::new(outside)), is_split: false, restart: None }
+        Self { fs: Box::new(fs), outside: Some(Box::new(outside)), is_sharded: false, restart: None }
     }
 }
 
 impl Subject {
     /// `fs`, every directory of which is split.
     pub fn split(fs: impl FileSystem) -> Self {
-        Self { fs: Box::new(fs), outside: None, is_split: true, restart: None }
+        Self { fs: Box::new(fs), outside: None, is_sharded: true, restart: None }
     }
 }
 
@@ -50,7 +50,7 @@ impl Subject {
 
 impl<F: FileSystem> From<F> for Subject {
     fn from(fs: F) -> Self {
-        Self { fs: Box::new(fs), outside: None, is_split: false, restart: None }
+        Self { fs: Box::new(fs), outside: None, is_sharded: false, restart: None }
     }
 }
 

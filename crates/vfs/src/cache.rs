@@ -3,7 +3,7 @@
 //! # What is in it
 //! - [`tree`]: state shared by all its file systems and mounts; [`superblock`]: one file system
 //! - [`insert`], [`unnamed`], [`moving`], [`end`], [`prune`]: insertion, moves and removal of entries
-//! - [`split`]: directories that several threads change at once; [`reserved`]: names that one thread at a time changes
+//! - [`sharded`]: directories that several threads change at once; [`name_locks`]: names that one thread at a time changes
 //! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached listings
 //! - [`invalidate`], [`observer`]: invalidation by file systems, and keepers of copies that hear of it; [`fetch`]: requests for stale attributes and link
 //!   bodies; [`returned`]: attributes that changes return; [`flight`]: lookups in progress
@@ -22,12 +22,12 @@ pub(crate) mod invalidate;
 pub(crate) mod listings;
 pub(crate) mod mountpoints;
 pub(crate) mod moving;
+pub(crate) mod name_locks;
 pub(crate) mod observer;
 pub(crate) mod prune;
 pub(crate) mod reclaim;
-pub(crate) mod reserved;
 pub(crate) mod returned;
-pub(crate) mod split;
+pub(crate) mod sharded;
 pub(crate) mod superblock;
 pub(crate) mod tree;
 pub(crate) mod unnamed;

@@ -45,7 +45,7 @@ pub use after::After;
 pub(crate) use after::Returned;
 pub use arguments::{Allocate, Copying, DirEntry, Listed, NewInode, Rename, SeekFor, SetXattr, StatFs, Want, Written};
 pub use file_id::FileId;
-pub(crate) use new_node::Beside;
+pub(crate) use new_node::InitExtra;
 pub use new_node::{Labels, NewNode};
 pub use next_names::NextNames;
 pub use opened::{Open, OpenState, Opened, Position};

@@ -63,7 +63,7 @@ pub use fs::{
 };
 pub use layers::bounded::Bounded;
 pub use mount::context::{Context, Policy};
-pub use mount::place::{Base, CacheUse, OwnedPlace, PathAt};
+pub use mount::place::{Base, CacheUse, PathAt, PathRef};
 pub use mount::statvfs::StatVfs;
 pub use notify::{DEFAULT_QUEUED_EVENTS, Event, EventKind, Scope, Watch};
 pub use ops::file::OpenFile;
@@ -270,12 +270,12 @@ impl Builder {
         self
     }
 
-    /// Splits every directory, of file systems with [`CachedNames::changes_in_parallel`], at the first change of it, and of those that
+    /// ShardedDirs every directory, of file systems with [`CachedNames::changes_in_parallel`], at the first change of it, and of those that
     /// keep their own names at the first lookup in it, and not only those that threads wait for. For tests; only debug builds do so.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
-    pub fn splits_every_directory(mut self, splits: bool) -> Self {
-        self.paths.splits_always = splits;
+    pub fn shards_every_directory(mut self, splits: bool) -> Self {
+        self.paths.shards_always = splits;
         self
     }
 

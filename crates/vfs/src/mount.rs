@@ -41,7 +41,7 @@ use crate::base::rank::{Locked, Rank};
 use crate::cache::superblock::SuperBlock;
 use crate::mount::mounted_on::Children;
 use crate::slots::dentry::Dentry;
-use crate::slots::slot::CountedDentry;
+use crate::slots::slot::DentryRef;
 use crate::slots::whole_path::Kind;
 use prim::PerCpu;
 use prim::atomic::{
@@ -67,7 +67,7 @@ pub(crate) struct Mount {
     id: u64,
     secret: u128,
     /// Emptied by drop alone.
-    root: Option<CountedDentry>,
+    root: Option<DentryRef>,
     attached: RcuOption<Attachment>,
     /// By the addresses of their mount points; none instead of an empty map.
     children: RcuOption<Children<Owned>>,
@@ -89,7 +89,7 @@ struct Writers(AtomicI64);
 /// The place of a mount, with a count on the mount point.
 pub(crate) struct Attachment {
     pub(crate) parent: PerCpuArc<Mount>,
-    pub(crate) mountpoint: Option<CountedDentry>,
+    pub(crate) mountpoint: Option<DentryRef>,
 }
 
 impl Attachment {
@@ -113,7 +113,7 @@ fn address(dentry: &Dentry) -> usize {
 
 impl Mount {
     /// A mount of `sb` that shows `root` and below, not attached yet.
-    pub(crate) fn new(sb: PlainArc<SuperBlock>, root: CountedDentry, flags: MountFlags) -> Owned {
+    pub(crate) fn new(sb: PlainArc<SuperBlock>, root: DentryRef, flags: MountFlags) -> Owned {
         let domain = &sb.domain;
         let (attached, children) = (RcuOption::none(domain), RcuOption::none(domain));
         let (dev, id) = (sb.slots().dev, sb.next_number());

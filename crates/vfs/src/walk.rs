@@ -3,8 +3,8 @@
 //! # What is in it
 //! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
 //! most walks never leave; [`arrive`]: steps that find no name; [`follow`]: rules of links and `..`; [`resolve`]: scopes;
-//! [`walk_end`]: what the caller does at the end; [`again`]: walks after `ESTALE`; [`lookup`]: names that are not cached;
-//! [`unasked`]: answers about names that no walk looked up; [`here`]: the place of a ref-walk; [`permission`]; [`question`]: what the
+//! [`walk_end`]: what the caller does at the end; [`estale`]: walks after `ESTALE`; [`lookup`]: names that are not cached;
+//! [`prime`]: answers about names that no walk looked up; [`walk_position`]: the place of a ref-walk; [`permission`]; [`question`]: what the
 //! end of a walk needs from the file system; [`batch`]: interleaved walks; [`paths`]: whole paths by a table.
 //!
 //! Imports `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`, `layers`, `mount`.
@@ -23,21 +23,21 @@
 //! Linux's `fs/namei.c` as described in `Documentation/filesystems/path-lookup.rst`; the return to rcu-walk
 //! after a slow step is new here.
 
-mod again;
 pub(crate) mod arrive;
 mod batch;
 mod common_steps;
+mod estale;
 pub(crate) mod follow;
-pub(crate) mod here;
 pub(crate) mod lookup;
 mod paths;
 pub(crate) mod permission;
+pub(crate) mod prime;
 mod question;
 pub(crate) mod rcu_walk;
 pub(crate) mod ref_walk;
 pub(crate) mod resolve;
-pub(crate) mod unasked;
 pub(crate) mod walk_end;
+pub(crate) mod walk_position;
 
 use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
@@ -45,10 +45,10 @@ use crate::base::flags::Resolve;
 use crate::base::name::PATH_MAX;
 use crate::cache::fallback::Fallback;
 use crate::mount::context::{Context, State};
-use crate::mount::place::{Base, OwnedPlace, PathAt, Place};
+use crate::mount::place::{Base, PathAt, PathRef, Place};
 use crate::slots::slot::view;
 use crate::walk::paths::shortcut::Shortcut;
-use crate::walk::rcu_walk::{Before, RcuWalk, RunEnd, Step, WalkExit, rest_of};
+use crate::walk::rcu_walk::{PreviousStep, RcuWalk, RunEnd, Step, WalkExit, rest_of};
 use crate::walk::ref_walk::RefWalk;
 use crate::walk::walk_end::WalkEnd;
 
@@ -110,7 +110,7 @@ impl Context {
             fresh: core::ptr::null(),
             links,
         };
-        let before = Before::none();
+        let before = PreviousStep::none();
         // The leading slash of an absolute path is not a component.
         let beginning = || (Step::first(start), usize::from(is_absolute));
         let (first, offset) = beginning();
@@ -223,7 +223,7 @@ impl Context {
             fresh: held.fresh(),
             links: held.links(),
         };
-        let before = Before::none();
+        let before = PreviousStep::none();
         let from = (held.sample(), usize::from(held.rest().first() == Some(&b'/')));
         let walked = walk.walk_on(from, held.rest(), &before);
         let stopped = walked.map_or_else(|stopped| stopped, |at| (at, RunEnd::End));
@@ -262,7 +262,7 @@ fn begin<'s>(
 
 /// The start of a scoped walk is its root.
 #[cold]
-fn begin_scoped<'s>(base: Base<'s>, start: &'s OwnedPlace, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
+fn begin_scoped<'s>(base: Base<'s>, start: &'s PathRef, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
     if path[0] == b'/' && base.resolve.contains(Resolve::BENEATH) {
         return Err(nul_or(path, Errno::EXDEV));
     }
@@ -279,7 +279,7 @@ struct Interrupted<'g> {
     /// The longest time that a request to a file system may take, in nanoseconds.
     timeout: Timeout,
     stopped: (Step<'g>, RunEnd),
-    before: Before<'g>,
+    before: PreviousStep<'g>,
 }
 
 /// How an rcu-walk that did not simply reach its end continued.

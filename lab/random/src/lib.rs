@@ -1,7 +1,7 @@
 //! Seeded pseudo-random numbers for the simulator, the workloads and the benchmark: the same seed gives the same sequence,
 //! on every machine and in every era.
 //!
-//! `SplitMix64` (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014). The sequences are part
+//! `SplitMix64` (Steele, Lea, Flood: "Fast Shardable Pseudorandom Number Generators", OOPSLA 2014). The sequences are part
 //! of the lab's published figures, so they must not change with the version of a dependency. Not for secrets. A generator
 //! belongs to one thread.
 

@@ -25,7 +25,7 @@ mod variation;
 
 pub use calibrated::Calibrated;
 pub use experiment::{
-    Cell, Claim, Drawing, Experiment, Figure, Figures, Grid, LEAST_OPERATIONS, Outcomes, Row, Sketch, Summary,
+    Cell, Claim, Drawing, Experiment, Figure, Figures, Grid, MIN_OPERATIONS, Outcomes, Row, Sketch, Summary,
 };
 pub use input::{Input, Number, Rows, View};
 pub use markdown::section;

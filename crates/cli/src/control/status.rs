@@ -1,6 +1,6 @@
 //! The status of a mount: what its process reports.
 
-use fuse::{Carrier, NameStats, Op, Session, Snapshot};
+use fuse::{NameStats, Op, Session, Snapshot, TransportKind};
 use hostfs::HostHandle;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ pub(crate) struct ServedMount {
     /// When it was mounted.
     pub(crate) began: SystemTime,
     /// What carries its requests.
-    pub(crate) carrier: Carrier,
+    pub(crate) transport_kind: TransportKind,
     /// The sources of the tree: the mount point of each in the tree, and its name.
     pub(crate) sources: Vec<(PathBuf, String)>,
     /// Directories of this machine in the tree.
@@ -172,8 +172,8 @@ impl ServedMount {
             source: self.source.clone(),
             mountpoint: self.mountpoint.to_string_lossy().into(),
             is_read_only: self.is_read_only,
-            transport: self.carrier.to_string(),
-            no_io_uring: self.carrier.fallback().map(|reason| reason.name().into()),
+            transport: self.transport_kind.to_string(),
+            no_io_uring: self.transport_kind.fallback().map(|reason| reason.name().into()),
             pid: std::process::id(),
             snapshot,
             file_systems,

@@ -15,7 +15,7 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
-use vfs::{Capabilities, Context, Credentials, OwnedPlace, SetAttr};
+use vfs::{Capabilities, Context, Credentials, PathRef, SetAttr};
 
 /// Number of cached contexts. When the cache is full, all are dropped.
 const MOST: usize = 4096;
@@ -57,7 +57,7 @@ impl Callers {
 
     /// Whether everybody may find files by their numbers in the tree, of which `root` is shown. Not if it has several mounts: the kernel
     /// gives handles of all files of its one mount, or of none, and a handle of another mount's file would end early.
-    pub(super) fn finds_numbers(&self, root: &OwnedPlace) -> bool {
+    pub(super) fn finds_numbers(&self, root: &PathRef) -> bool {
         self.acts_as.is_none() && self.everyone.finds_numbers(root) && self.everyone.mounts().len() == 1
     }
 
@@ -95,8 +95,8 @@ impl Callers {
 
     /// For creating and removing names in these directories: with the caller's groups, if the right to do so may come
     /// from them. A host directory checks once more. `mode` is that of a new file.
-    pub(super) fn making_in(&self, caller: &Caller, umask: u32, mode: u32, dirs: &[&OwnedPlace]) -> Arc<Context> {
-        let by_group = |dir: &&OwnedPlace| {
+    pub(super) fn making_in(&self, caller: &Caller, umask: u32, mode: u32, dirs: &[&PathRef]) -> Arc<Context> {
+        let by_group = |dir: &&PathRef| {
             dir.attr().is_ok_and(|dir| {
                 let is_open = dir.mode & 0o022 == 0o022 && mode & 0o2000 == 0;
                 dir.uid != caller.uid && dir.mode & 0o020 != 0 && !is_open

@@ -17,9 +17,9 @@
 //! # Where it comes from
 //! `fuse_get_dentry` and `fuse_get_parent` in Linux's `fs/fuse/inode.c`; libfuse's `README.NFS`.
 
-use super::shares::Node;
+use super::user_budget::Node;
 use super::{Caller, Entry, ROOT_NODE, Session};
-use vfs::{Base, Errno, OwnedPlace};
+use vfs::{Base, Errno, PathRef};
 
 impl Session {
     /// Whether a node is found by its id after the kernel has forgotten it.
@@ -44,7 +44,7 @@ impl Session {
     pub(super) fn look_up_handle(&self, caller: &Caller, node: u64, is_above: bool) -> Result<Entry, Errno> {
         let root = self.node(ROOT_NODE)?;
         let held = match self.nodes.get(node) {
-            Some(known) => OwnedPlace::clone(&known),
+            Some(known) => PathRef::clone(&known),
             None => self.callers.everyone().hold_number(&root, node)?,
         };
         let held = if is_above { self.callers.everyone().hold(Base::at(&held), b"..", false)? } else { held };

@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry as Slot;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use vfs::{Allocate, Base, Context, Errno, MAY_EXEC, MAY_WRITE, OpenFile, OpenFlags, OwnedPlace, SeekFor};
+use vfs::{Allocate, Base, Context, Errno, MAY_EXEC, MAY_WRITE, OpenFile, OpenFlags, PathRef, SeekFor};
 
 /// Flags that the session passes to the tree. The kernel handles the others.
 const PASSED_ON: u32 = 3 | OpenFlags::TRUNC.bits() | OpenFlags::APPEND.bits() | OpenFlags::NOATIME.bits();
@@ -58,15 +58,15 @@ pub(crate) struct Backed(Mutex<HashMap<u64, usize>>);
 
 impl Backed {
     /// Whether the kernel may change the inode of `held` without a request.
-    pub(super) fn has(&self, held: &OwnedPlace) -> bool {
+    pub(super) fn has(&self, held: &PathRef) -> bool {
         self.0.lock().contains_key(&held.identity())
     }
 
-    fn begin(&self, held: &OwnedPlace) {
+    fn begin(&self, held: &PathRef) {
         *self.0.lock().entry(held.identity()).or_default() += 1;
     }
 
-    fn end(&self, held: &OwnedPlace) {
+    fn end(&self, held: &PathRef) {
         if let Slot::Occupied(mut handles) = self.0.lock().entry(held.identity()) {
             *handles.get_mut() -= 1;
             if *handles.get() == 0 {
@@ -166,7 +166,7 @@ impl Session {
         Ok((entry, opened))
     }
 
-    fn open_as(&self, caller: &Caller, held: &OwnedPlace, requested: OpenFlags) -> Result<OpenFile, Errno> {
+    fn open_as(&self, caller: &Caller, held: &PathRef, requested: OpenFlags) -> Result<OpenFile, Errno> {
         let flags = self.own_flags(requested.bits());
         // Also to read: the open file is the caller's, whom a host directory charges for it.
         let context = self.callers.making(caller, 0);

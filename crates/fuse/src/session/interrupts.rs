@@ -18,7 +18,7 @@ use std::time::Duration;
 use vfs::Cancel;
 
 /// The most interrupts that are kept for requests that have not begun.
-const MOST_EARLY: usize = 64;
+const MAX_EARLY: usize = 64;
 
 /// How long a request may take before an interrupt ends it. The kernel sends one for each signal, also for one that a program handles
 /// and that would not end its call on another file system: a timer, the end of a child. So it ends only calls that seem to hang.
@@ -31,7 +31,7 @@ pub(super) struct Interrupts(Mutex<State>);
 #[derive(Default)]
 struct State {
     running: Vec<(u64, Cancel)>,
-    early: Early<MOST_EARLY>,
+    early: Early<MAX_EARLY>,
 }
 
 /// A request that runs.
@@ -136,7 +136,7 @@ mod tests {
     fn early_interrupts_take_little_room() {
         let session = session(&bounded(), false);
         (0..1000).for_each(|number| session.interrupt(number).unwrap());
-        assert_eq!(session.interrupts.0.lock().early.len(), MOST_EARLY);
+        assert_eq!(session.interrupts.0.lock().early.len(), MAX_EARLY);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! listing holds only the lock of the listed directory, so the kernel does not exclude that.
 
 use super::{Caller, Entry, ROOT_NODE, Session};
-use vfs::{Base, DirEntry, Errno, OpenFile, OpenFlags, OwnedPlace, Want};
+use vfs::{Base, DirEntry, Errno, OpenFile, OpenFlags, PathRef, Want};
 
 /// The cookie of `.`.
 const DOT: u64 = i64::MAX as u64 - 2;
@@ -98,7 +98,7 @@ impl Session {
         if any { Ok(()) } else { done }
     }
 
-    fn parent_ino(&self, held: &OwnedPlace) -> u64 {
+    fn parent_ino(&self, held: &PathRef) -> u64 {
         let parent = self.callers.everyone().hold(Base::at(held), b"..", false);
         parent.and_then(|parent| self.shown_ino_of(&parent)).unwrap_or(ROOT_NODE)
     }

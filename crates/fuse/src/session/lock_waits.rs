@@ -29,13 +29,13 @@ use std::sync::Arc;
 use vfs::{Errno, OpenFile, ParkedLock};
 
 /// The most requests that wait at once.
-const MOST_WAITERS: usize = 256;
+const MAX_WAITERS: usize = 256;
 
 /// The most requests of one user that wait at once.
-const MOST_OF_A_USER: usize = 64;
+const MAX_PER_USER: usize = 64;
 
 /// The most interrupts that are kept for requests that do not wait yet. Most are of requests that never will.
-const MOST_EARLY: usize = 1024;
+const MAX_EARLY: usize = 1024;
 
 /// Replies to a request that waited. It must not block.
 pub type LockAnswer = Box<dyn FnOnce(Result<(), Errno>) + Send>;
@@ -51,7 +51,7 @@ struct State {
     /// By the numbers that the kernel gave them.
     requests: BTreeMap<u64, Wait>,
     /// Requests that were interrupted before they waited.
-    early: Early<MOST_EARLY>,
+    early: Early<MAX_EARLY>,
     is_over: bool,
 }
 
@@ -85,7 +85,7 @@ impl State {
             return Err(Errno::EIO);
         }
         let of_user = self.requests.values().filter(|wait| wait.uid == uid).count();
-        if self.requests.len() >= MOST_WAITERS || of_user >= MOST_OF_A_USER {
+        if self.requests.len() >= MAX_WAITERS || of_user >= MAX_PER_USER {
             return Err(Errno::ENOLCK);
         }
         Ok(())

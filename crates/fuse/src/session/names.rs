@@ -3,7 +3,7 @@
 use super::{Caller, Entry, NameIn, NewMode, Session};
 use crate::options::Checks;
 use std::time::Duration;
-use vfs::{Base, Context, Errno, Labels, OwnedPlace, PathAt, RenameFlags};
+use vfs::{Base, Context, Errno, Labels, PathAt, PathRef, RenameFlags};
 
 impl Session {
     /// LOOKUP. The kernel may cache an `ENOENT` for [`Session::negative_ttl`].
@@ -24,7 +24,7 @@ impl Session {
     }
 
     /// Looks up `name` in `dir` for the kernel, and counts it: as a miss if the tree asked the file system.
-    pub(super) fn look_up(&self, caller: &Caller, dir: &OwnedPlace, name: &[u8]) -> Result<OwnedPlace, Errno> {
+    pub(super) fn look_up(&self, caller: &Caller, dir: &PathRef, name: &[u8]) -> Result<PathRef, Errno> {
         let asked = self.vfs.names_asked_here();
         let found = self.callers.looking(caller, |context| context.hold(Base::at(dir), name, false));
         self.metrics.record_name(dir.dev(), self.vfs.names_asked_here() == asked);
@@ -107,7 +107,7 @@ impl Session {
     pub(super) fn making<R>(
         &self,
         caller: &Caller,
-        dir: &OwnedPlace,
+        dir: &PathRef,
         new: NewMode<'_>,
         make: impl Fn(&Context) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
@@ -123,9 +123,9 @@ impl Session {
     fn make(
         &self,
         caller: &Caller,
-        dir: &OwnedPlace,
+        dir: &PathRef,
         name: &[u8],
-        make: impl Fn(&OwnedPlace) -> Result<(), Errno>,
+        make: impl Fn(&PathRef) -> Result<(), Errno>,
     ) -> Result<Entry, Errno> {
         self.with_room(caller, dir, || self.check_share(caller, dir).and_then(|()| make(dir)))?;
         let made = || self.callers.everyone().hold(Base::at(dir), name, false);

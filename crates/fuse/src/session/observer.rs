@@ -8,13 +8,13 @@
 //! A separate thread sends the notices. A handler that sent one, or a thread with a lock, could wait for itself: the kernel
 //! takes the lock of the directory, and a request that holds that lock may wait for the handler.
 
-use super::shares::Node;
+use super::user_budget::Node;
 use super::{Caller, QUEUED_NOTICES, ROOT_NODE, Session, other_ids};
 use crate::notices::{Notice, Notices};
 use crate::panics::contained;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use vfs::{Changed, Identity, Observer, OwnedPlace};
+use vfs::{Changed, Identity, Observer, PathRef};
 
 /// Number of nodes that the kernel must forget at a time.
 const BATCH: usize = 256;
@@ -148,7 +148,7 @@ impl Session {
     }
 
     /// Asks the kernel to drop names that it did not use lately, if it knows too many nodes.
-    pub(super) fn make_room(&self) {
+    pub(super) fn make_space(&self) {
         if self.nodes.len() > self.options.max_nodes {
             self.ask_to_drop(BATCH, |_| true);
         }
@@ -205,7 +205,7 @@ impl Session {
     }
 
     /// The name of `held`, as the kernel knows it.
-    fn name_of(&self, held: &OwnedPlace) -> Option<(u64, Box<[u8]>)> {
+    fn name_of(&self, held: &PathRef) -> Option<(u64, Box<[u8]>)> {
         let (parent, name) = held.parent_and_name()?;
         let nodes = self.nodes_of(parent.identity(), self.shown_ino_of(&parent).ok()?);
         let (parent, _) = nodes.into_iter().find(|(_, known)| known.mount_id() == parent.mount_id())?;

@@ -1,13 +1,13 @@
 //! What a session shows of a tree, and with which rights.
 
 use std::fmt;
-use vfs::{Base, Context, Credentials, Errno, OwnedPlace, Vfs};
+use vfs::{Base, Context, Credentials, Errno, PathRef, Vfs};
 
 /// A part of a tree to serve: all of it, with the rights of each caller, or what is below a directory, with the rights of a
 /// context.
 pub struct Part {
     pub(super) context: Context,
-    pub(super) root: OwnedPlace,
+    pub(super) root: PathRef,
     /// Everybody acts with these. `None`: everybody acts with their own rights.
     pub(super) acts_as: Option<Credentials>,
 }

@@ -18,7 +18,7 @@
 
 use super::{Caller, Session};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
-use vfs::{Attr, Errno, OwnedPlace, S_IFREG, SetAttr};
+use vfs::{Attr, Errno, PathRef, S_IFREG, SetAttr};
 
 /// `S_ISUID` and `S_ISGID`.
 const SET_IDS: u32 = 0o6000;
@@ -66,7 +66,7 @@ fn has_set_ids(attr: &Attr) -> bool {
 
 impl Session {
     /// Clears the set-id bits of `held` that the tree has cached.
-    pub(super) fn clear_set_ids(&self, held: &OwnedPlace) -> Result<(), Errno> {
+    pub(super) fn clear_set_ids(&self, held: &PathRef) -> Result<(), Errno> {
         if has_set_ids(&held.attr()?) {
             self.callers.everyone().set_attr_held(held, &SetAttr::default())?;
         }
@@ -79,7 +79,7 @@ impl Session {
     /// # Errors
     /// `EPERM`: there are such bits, the caller does not own the file, and nobody has it open for writing, so that this is
     /// `chown(2)`.
-    pub(super) fn change_nothing(&self, caller: &Caller, held: &OwnedPlace) -> Result<Attr, Errno> {
+    pub(super) fn change_nothing(&self, caller: &Caller, held: &PathRef) -> Result<Attr, Errno> {
         let attr = held.attr_anew()?;
         if has_set_ids(&attr) {
             let owner = self.options.shown.uid.unwrap_or(attr.uid);
@@ -91,7 +91,7 @@ impl Session {
     }
 
     /// Whether the file is open for writing; without opens, whether `caller` may write to it.
-    fn is_writable_somewhere(&self, caller: &Caller, held: &OwnedPlace) -> bool {
+    fn is_writable_somewhere(&self, caller: &Caller, held: &PathRef) -> bool {
         let file = held.identity();
         let is_open = self.files.any(|open| open.file.held().identity() == file && open.file.flags().can_write());
         is_open || self.options.no_open && self.callers.unprivileged(caller).access_held(held, vfs::MAY_WRITE).is_ok()
@@ -99,7 +99,7 @@ impl Session {
 
     /// The mode that `caller` may give to `held`. A user whom `uid=` or `gid=` shows as the owner of another's file does not
     /// get the rights of that owner.
-    pub(super) fn allowed_mode(&self, caller: &Caller, held: &OwnedPlace, mode: u32) -> Result<u32, Errno> {
+    pub(super) fn allowed_mode(&self, caller: &Caller, held: &PathRef, mode: u32) -> Result<u32, Errno> {
         let attr = held.attr_anew()?;
         Ok(self.mode_for(caller, (attr.uid, attr.gid), mode))
     }

@@ -11,7 +11,7 @@ use super::files::Keeps;
 use super::{Caller, Session, without_fsetid};
 use crate::options::Checks;
 use std::time::Duration;
-use vfs::{Attr, Errno, OwnedPlace, SetAttr, SetTime};
+use vfs::{Attr, Errno, PathRef, SetAttr, SetTime};
 
 impl Session {
     /// SETATTR: changes attributes; the length through `handle` if that is open for writing. A new length keeps set-id bits if
@@ -89,7 +89,7 @@ impl Session {
     }
 
     /// Sets the times of the kernel's writes. A file that may only grow keeps those of the writes that the tree has done.
-    fn note_writes(&self, held: &OwnedPlace, times: &SetAttr) -> Result<Attr, Errno> {
+    fn note_writes(&self, held: &PathRef, times: &SetAttr) -> Result<Attr, Errno> {
         match self.callers.everyone().set_attr_held(held, times) {
             Err(Errno::EPERM) => held.attr(),
             done => done,

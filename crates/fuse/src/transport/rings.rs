@@ -7,16 +7,16 @@
 //! slots, and the slots. When it refuses, it goes on through `/dev/fuse`.
 //!
 //! When all threads of a queue but one are inside calls that hang, another one starts, and registers a slot
-//! ([`crew`](super::crew)). It comes that early because the kernel puts only new requests into a new slot: those that it has kept until
+//! ([`pool`](super::pool)). It comes that early because the kernel puts only new requests into a new slot: those that it has kept until
 //! then wait for the next reply. If some were kept nevertheless, the new thread makes the kernel send a request that needs nothing but a
-//! reply: [`rouse`].
+//! reply: [`wake`].
 //!
 //! # What it is not
 //! All of the connection: FORGET, INTERRUPT and replies to notices come through `/dev/fuse`.
 //!
 //! # Limitations
 //! Two requests that hang and come to one queue within the same milliseconds, when all its other threads hang, may leave the second
-//! in the kernel until the next request comes to that queue, or any of them is answered: if the kernel knows no file yet (`rouse`).
+//! in the kernel until the next request comes to that queue, or any of them is answered: if the kernel knows no file yet (`wake`).
 //!
 //! # How it is locked
 //! Each thread has its ring. Replies of other threads reach it through [`replies`].
@@ -30,13 +30,13 @@ mod replies;
 mod worker;
 
 use super::Transport;
-use super::crew::{Crews, Member, Orders};
+use super::pool::{Actions, Member, Pools};
 use super::stop::{Stop, StopAtEnd};
 use super::threads::{END_LIMIT, Threads};
-use crate::carrier::NoRing;
+use crate::transport_kind::NoRing;
 use fusedev::wire::notice::{self, RETRIEVE};
 use fusedev::{Device, Ring, Waker};
-use plan::{Group, MOST_THREADS, go_to};
+use plan::{Group, MAX_THREADS, go_to};
 pub(super) use plan::{MANY_THREADS, plan};
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ const FIRST_ROUSED: u64 = 1 << 62;
 #[derive(Debug)]
 pub(super) struct Rings {
     shared: Arc<Shared>,
-    /// What the threads of each crew do.
+    /// What the threads of each pool do.
     groups: Vec<Group>,
     starting: Vec<RingThread>,
     queues: BTreeSet<u16>,
@@ -69,7 +69,7 @@ struct Shared {
     /// Length of a slot's memory for names and data, in bytes.
     payload: usize,
     stop: Arc<Stop>,
-    crews: Arc<Crews>,
+    pools: Arc<Pools>,
     threads: Arc<Threads>,
     next_roused: AtomicU64,
 }
@@ -78,7 +78,7 @@ struct Shared {
 #[derive(Debug)]
 struct RingThread {
     /// Each allows one more step: to register, to serve. When it is dropped before, the thread ends.
-    orders: Sender<()>,
+    actions: Sender<()>,
     /// The result of each step: the queues that have slots of this thread.
     reports: Receiver<io::Result<Vec<u16>>>,
 }
@@ -89,7 +89,7 @@ impl RingThread {
     }
 
     fn proceed(&self) {
-        let _ = self.orders.send(());
+        let _ = self.actions.send(());
     }
 }
 
@@ -99,27 +99,27 @@ impl Rings {
         transport: &Arc<Transport>,
         device: &Arc<Device>,
         payload: usize,
-        plan: Vec<plan::Crew>,
+        plan: Vec<plan::Pool>,
         stop: &Arc<Stop>,
     ) -> Result<Self, NoRing> {
-        let queues = plan.iter().flat_map(|crew| crew.group.queues.iter().copied()).collect();
-        let size = |crew: &plan::Crew| (crew.threads, if crew.group.may_wait { MOST_THREADS } else { 0 });
+        let queues = plan.iter().flat_map(|pool| pool.group.queues.iter().copied()).collect();
+        let size = |pool: &plan::Pool| (pool.threads, if pool.group.may_wait { MAX_THREADS } else { 0 });
         let shared = Arc::new(Shared {
             transport: transport.clone(),
             device: device.clone(),
             payload,
             stop: stop.clone(),
-            crews: Crews::new(1, plan.iter().map(size)),
+            pools: Pools::new(1, plan.iter().map(size)),
             threads: Arc::default(),
             next_roused: AtomicU64::new(FIRST_ROUSED),
         });
-        let all = plan.iter().enumerate().flat_map(|(at, crew)| std::iter::repeat_n((at, crew), crew.threads));
-        let started = all.map(|(at, crew)| shared.start(at, crew.group.clone(), false));
+        let all = plan.iter().enumerate().flat_map(|(at, pool)| std::iter::repeat_n((at, pool), pool.threads));
+        let started = all.map(|(at, pool)| shared.start(at, pool.group.clone(), false));
         let starting: Vec<_> = started.collect::<io::Result<_>>().map_err(|error| NoRing::of(&error))?;
         let made = starting.iter().try_for_each(|thread| thread.report().map(drop));
         made.map_err(|error| NoRing::of(&error))?;
         let count = starting.len();
-        Ok(Self { shared, groups: plan.into_iter().map(|crew| crew.group).collect(), starting, queues, count })
+        Ok(Self { shared, groups: plan.into_iter().map(|pool| pool.group).collect(), starting, queues, count })
     }
 
     /// Registers the slots. INIT must have been answered. Then the threads serve. Returns why not, if a queue has no slot: the
@@ -162,32 +162,32 @@ impl Rings {
     /// # Errors
     /// That of the first that has one, which is a defect. All others have then ended, too.
     pub(super) fn join(self) -> io::Result<()> {
-        self.shared.crews.end();
+        self.shared.pools.end();
         self.shared.threads.join(END_LIMIT)
     }
 }
 
 impl Shared {
-    /// Starts the foreman, if calls of the tree may wait.
+    /// Starts the supervisor, if calls of the tree may wait.
     fn lead(self: &Arc<Self>, groups: Vec<Group>) {
         if !groups.iter().any(|group| group.may_wait) {
             return;
         }
         let shared = self.clone();
-        let hire = move |at: usize| shared.hire(at, &groups[at]);
-        let crews = self.crews.clone();
+        let spawn_at = move |at: usize| shared.spawn_at(at, &groups[at]);
+        let pools = self.pools.clone();
         let lead = move || {
             // Their slots cannot be taken back, so the threads stay.
-            crews.lead(&Orders { hire: &hire, calm: None, rouse: &|_| {} });
+            pools.lead(&Actions { spawn_at: &spawn_at, idle: None, wake: &|_| {} });
             Ok(())
         };
-        if let Err(error) = self.threads.spawn("lightfoot-foreman", lead) {
+        if let Err(error) = self.threads.spawn("lightfoot-supervisor", lead) {
             tracing::warn!(%error, "no thread starts others when all hang");
         }
     }
 
-    /// Starts another thread of a crew.
-    fn hire(self: &Arc<Self>, at: usize, group: &Group) -> io::Result<()> {
+    /// Starts another thread of a pool.
+    fn spawn_at(self: &Arc<Self>, at: usize, group: &Group) -> io::Result<()> {
         let thread = self.start(at, Group { slots: 1, ..group.clone() }, true)?;
         thread.report()?;
         thread.proceed();
@@ -197,11 +197,11 @@ impl Shared {
     }
 
     fn start(self: &Arc<Self>, at: usize, group: Group, is_hired: bool) -> io::Result<RingThread> {
-        let ((orders, order), (report, reports)) = (channel(), channel());
+        let ((actions, order), (report, reports)) = (channel(), channel());
         let shared = self.clone();
         let run = move || {
             group.pin();
-            let member = group.may_wait.then(|| Member::new(&shared.crews, at));
+            let member = group.may_wait.then(|| Member::new(&shared.pools, at));
             let mut worker = match Worker::new(shared.clone(), &group, member) {
                 Ok(worker) => worker,
                 Err(error) => return Ok(_ = report.send(Err(error))),
@@ -218,26 +218,26 @@ impl Shared {
             }
             let end = StopAtEnd::new(shared.stop.clone());
             if is_hired {
-                shared.rouse(&group.queues, &shared.transport.session.some_files());
+                shared.wake(&group.queues, &shared.transport.session.some_files());
             }
             end.ends(worker.serve())
                 .inspect_err(|error| tracing::error!(%error, "a queue of requests cannot be served: the mount ends"))
         };
         self.threads.spawn("lightfoot-ring", run)?;
-        Ok(RingThread { orders, reports })
+        Ok(RingThread { actions, reports })
     }
 
     /// Makes the kernel send a request to each of these queues, whose reply makes it send one that waits there. `files`: nodes, of
     /// which one must be a file that the kernel knows.
-    fn rouse(&self, queues: &[u16], files: &[u64]) {
+    fn wake(&self, queues: &[u16], files: &[u64]) {
         let Ok(before) = sched_getaffinity(None) else { return };
         for queue in queues {
             // The kernel puts the request into the queue of the processor that this thread runs on.
-            let roused = go_to((*queue).into()).and_then(|()| {
+            let woken = go_to((*queue).into()).and_then(|()| {
                 let unique = || self.next_roused.fetch_add(2, Relaxed);
-                rouse(&self.device, files, unique)
+                wake(&self.device, files, unique)
             });
-            if let Err(error) = roused {
+            if let Err(error) = woken {
                 tracing::debug!(%error, queue, "a request that waits for a slot may wait for the next one");
             }
         }
@@ -249,7 +249,7 @@ impl Shared {
 ///
 /// # Errors
 /// None of `files` is a file that the kernel knows.
-pub(super) fn rouse(device: &Device, files: &[u64], unique: impl Fn() -> u64) -> io::Result<()> {
+pub(super) fn wake(device: &Device, files: &[u64], unique: impl Fn() -> u64) -> io::Result<()> {
     let none = Err(io::ErrorKind::NotFound.into());
     let send = |file: &u64| device.notify(RETRIEVE, &notice::retrieve(*file, unique()));
     files.iter().map(send).find(Result::is_ok).unwrap_or(none)

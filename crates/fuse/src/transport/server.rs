@@ -5,7 +5,7 @@
 //! slots. [`Server::run`] serves, and returns when the connection is over and all threads have ended. With io_uring it reads
 //! what still comes through `/dev/fuse`. Without, it starts the threads: each reads a message, serves it, and reads the next;
 //! the kernel hands each message to one of them. When all of them are inside calls that hang, others start
-//! ([`crew`](super::crew)), and end when they were not needed for [`CALM`].
+//! ([`pool`](super::pool)), and end when they were not needed for [`IDLE`].
 //!
 //! # How it is locked
 //! Not at all. The threads share the [`Transport`].
@@ -13,15 +13,15 @@
 //! # Where it comes from
 //! `fuse_send_init` in Linux's `fs/fuse/inode.c`; `fuse_session_loop_mt` in libfuse.
 
-use super::crew::{Crews, EndOfAll, Member, Orders};
 use super::flags::{limits, threads, wanted};
+use super::pool::{Actions, EndOfAll, Member, Pools};
 use super::reply::Channel;
-use super::rings::{MANY_THREADS, Rings, plan, rouse};
+use super::rings::{MANY_THREADS, Rings, plan, wake};
 use super::stop::{Stop, StopAtEnd};
 use super::threads::{END_LIMIT, Threads};
 use super::{Next, Transport};
-use crate::carrier::{Carrier, NoRing};
 use crate::options::{MountOptions, Uring};
+use crate::transport_kind::{NoRing, TransportKind};
 use fusedev::wire::abi::{InHeader, InitIn, MAJOR, opcode};
 use fusedev::wire::init::{self, InitFlags, MAX_WRITE, OLDEST_MINOR};
 use fusedev::wire::{Body, Operation, Request};
@@ -43,13 +43,13 @@ const LONGEST_OTHER: u32 = 64 << 10;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The most threads that read the device when all of them hang, if it did not begin with more.
-const MOST_THREADS: usize = 64;
+const MAX_THREADS: usize = 64;
 
 /// How long all threads but the first ones must not have been needed before they end.
-const CALM: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(10);
 
-/// The number of a request that the kernel sends only to rouse a thread. It has no reply.
-const ROUSED: u64 = 1 << 62;
+/// The number of a request that the kernel sends only to wake a thread. It has no reply.
+const WOKEN: u64 = 1 << 62;
 
 /// See the [module documentation](self).
 pub(crate) struct Server {
@@ -130,7 +130,7 @@ impl Server {
         match &self.rings {
             Err(reason) if reason.is_surprise() => tracing::warn!(%reason, "io_uring is offered and not used"),
             Err(reason) => tracing::info!(%reason, "io_uring is not used"),
-            Ok(_) => tracing::info!(carrier = %self.carrier(), "io_uring is used"),
+            Ok(_) => tracing::info!(carrier = %self.transport_kind(), "io_uring is used"),
         }
         Ok(())
     }
@@ -142,10 +142,10 @@ impl Server {
     }
 
     /// What carries requests.
-    pub(crate) fn carrier(&self) -> Carrier {
+    pub(crate) fn transport_kind(&self) -> TransportKind {
         match &self.rings {
-            Ok(rings) => Carrier::Ring { queues: rings.queues(), threads: rings.threads() },
-            Err(reason) => Carrier::Device { threads: self.threads, reason: reason.clone() },
+            Ok(rings) => TransportKind::Ring { queues: rings.queues(), threads: rings.threads() },
+            Err(reason) => TransportKind::Device { threads: self.threads, reason: reason.clone() },
         }
     }
 
@@ -190,11 +190,11 @@ fn serve_by_threads(
 ) -> io::Result<()> {
     let clone = || device.try_clone().inspect_err(|error| tracing::debug!(%error, "threads share a descriptor"));
     let channel = || clone_fd.then(clone).and_then(Result::ok).map_or_else(|| device.clone(), Arc::new);
-    let most = if transport.session.vfs().may_wait() { MOST_THREADS.max(threads) } else { threads };
-    let crews = Crews::new(0, [(threads, most)]);
+    let most = if transport.session.vfs().may_wait() { MAX_THREADS.max(threads) } else { threads };
+    let pools = Pools::new(0, [(threads, most)]);
     let all = Arc::new(Threads::default());
     let start = |name: &str, channel, is_hired| {
-        let (transport, stop, member) = (transport.clone(), stop.clone(), Member::new(&crews, 0));
+        let (transport, stop, member) = (transport.clone(), stop.clone(), Member::new(&pools, 0));
         let reader = Reader { transport, stop, member, is_hired, buffer };
         all.spawn(name, move || reader.serve(&channel))
     };
@@ -206,13 +206,13 @@ fn serve_by_threads(
     if !started.iter().any(Result::is_ok) {
         return started.into_iter().collect();
     }
-    let rouse_all = |_| {
+    let wake_all = |_| {
         // Each is read by another thread, that which waits for longest.
         let files = transport.session.some_files();
-        let _ = (0..most).try_for_each(|_| rouse(device, &files, || ROUSED));
+        let _ = (0..most).try_for_each(|_| wake(device, &files, || WOKEN));
     };
-    let hire = |_| start("lightfoot-more", channel(), true);
-    crews.lead(&Orders { hire: &hire, calm: Some(CALM), rouse: &rouse_all });
+    let spawn_at = |_| start("lightfoot-more", channel(), true);
+    pools.lead(&Actions { spawn_at: &spawn_at, idle: Some(IDLE), wake: &wake_all });
     // One thread cannot read any more, and others still do.
     if stop.is_failed() {
         abort();

@@ -2,7 +2,7 @@
 
 use crate::support::{Mount, is_over_ring, new_dir, wait_for};
 use crate::{inode, lock_waits, long, ram};
-use lightfoot_fuse::{Carrier, MountError, MountOptions, NoRing, Uring};
+use lightfoot_fuse::{MountError, MountOptions, NoRing, TransportKind, Uring};
 use ramfs::RamFs;
 use rustix::mount::{UnmountFlags, unmount};
 use std::fs;
@@ -89,12 +89,12 @@ fn stat_each(at: &Path, count: usize) -> Vec<JoinHandle<io::Result<fs::Metadata>
 }
 
 fn threads(mount: &Mount) -> usize {
-    match mount.mounted().carrier() {
-        Carrier::Ring { queues, threads } => {
+    match mount.mounted().transport_kind() {
+        TransportKind::Ring { queues, threads } => {
             assert!(is_over_ring() && *queues > 0);
             *threads
         }
-        Carrier::Device { threads, reason } => {
+        TransportKind::Device { threads, reason } => {
             assert!(!is_over_ring() && *reason == NoRing::NotWanted);
             *threads
         }

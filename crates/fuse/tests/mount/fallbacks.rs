@@ -36,7 +36,7 @@ fn process_that_is_refused() {
     let at = Path::new(&at);
     refuse_rings(errno);
     let mounted = lightfoot_fuse::mount(&ram(), at, &long()).unwrap();
-    let reason = mounted.carrier().fallback().expect("there is no ring").clone();
+    let reason = mounted.transport_kind().fallback().expect("there is no ring").clone();
     fs::write(at.join("f"), b"x").unwrap();
     assert_eq!(NoRing::of_this_process(), Some(reason.clone()), "as the command's doctor finds");
     mounted.unmount().unwrap();

@@ -130,11 +130,11 @@ fn a_slot_has_the_memory_that_the_kernel_will_use() {
     let page = u32::try_from(rustix::param::page_size()).expect("a number");
     let flags = InitFlags::MAX_PAGES.bits() as u32;
     for (max_write, max_pages, flags, bytes) in [
-        (1, 1, flags, LEAST_PAYLOAD),
+        (1, 1, flags, MIN_PAYLOAD),
         (1 << 20, 256, flags, 1 << 20),
         ((1 << 20) + 1, 0, 0, (1 << 20) + page),
         (4096, 1024, flags, 1024 * page),
-        (4096, 1024, 0, LEAST_PAYLOAD),
+        (4096, 1024, 0, MIN_PAYLOAD),
     ] {
         let out = InitOut { max_write, max_pages, flags, ..InitOut::default() };
         assert_eq!(payload_bytes(&out), bytes as usize, "{max_write}, {max_pages}, {flags}");

@@ -5,7 +5,7 @@ use lightfoot_hostfs::{HostFs, HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
-use vfs::{Base, Context, Errno, FileHandle, OpenFlags, OwnedPlace, Vfs};
+use vfs::{Base, Context, Errno, FileHandle, OpenFlags, PathRef, Vfs};
 
 /// Whether the process may open files by handles.
 fn may_open() -> bool {
@@ -21,7 +21,7 @@ fn tree(source: &Path) -> Vfs {
     Vfs::new(HostFs::new(source, &options).unwrap())
 }
 
-fn hold(at: &Context, path: &str) -> OwnedPlace {
+fn hold(at: &Context, path: &str) -> PathRef {
     at.hold(Base::CWD, path.as_bytes(), false).unwrap()
 }
 

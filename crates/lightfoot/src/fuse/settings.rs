@@ -78,7 +78,7 @@ pub use ::fuse::Uring;
 /// use lightfoot::fuse::{Carrier, NoRing};
 ///
 /// /// A hint for the log.
-/// fn hint(carrier: &Carrier) -> Option<&str> {
+/// fn hint(transport_kind: &Carrier) -> Option<&str> {
 ///     match carrier {
 ///         Carrier::Device { reason: NoRing::NotOffered, .. } => Some("Linux 6.14 with io_uring is faster"),
 ///         _ => None,
@@ -88,7 +88,7 @@ pub use ::fuse::Uring;
 /// assert_eq!(hint(&Carrier::Device { threads: 2, reason: NoRing::NotWanted }), None);
 /// ```
 #[doc(inline)]
-pub use ::fuse::Carrier;
+pub use ::fuse::TransportKind;
 
 /// Why requests do not come through io_uring.
 ///

@@ -21,10 +21,10 @@ use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use vfs::{Errno, OwnedPlace, Resolve};
+use vfs::{Errno, PathRef, Resolve};
 
 /// The most symbolic links that it reads; walks follow as many.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Where a walk failed, and why: [`View::explain`].
 ///
@@ -105,7 +105,7 @@ impl View {
     /// Whether a walk, which fails with `EXDEV`, does so because of the handle's scope, and not at a mount point.
     fn leads_outside(&self, path: &[u8]) -> bool {
         let scope = self.limits() & Resolve::BENEATH;
-        let walks_out = |held: &OwnedPlace| self.at(held.clone(), scope).walk(path, true) == Err(Errno::EXDEV);
+        let walks_out = |held: &PathRef| self.at(held.clone(), scope).walk(path, true) == Err(Errno::EXDEV);
         self.held().is_some_and(walks_out)
     }
 
@@ -114,7 +114,7 @@ impl View {
         let mut text = path.to_vec();
         let mut link = None;
         let mut first = None;
-        for _ in 0..MOST_LINKS {
+        for _ in 0..MAX_LINKS {
             let Some(failed) = self.failing(&text) else { break };
             let here = report(errno, path, &text, &failed, link);
             match self.look_into(&text, &failed) {

@@ -20,7 +20,7 @@ mod races;
 mod root_and_cwd;
 mod scope;
 mod serialized;
-mod split_renames;
+mod sharded_renames;
 mod torture;
 mod tree_kind;
 mod watched;

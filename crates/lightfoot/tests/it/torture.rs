@@ -17,7 +17,7 @@ fn new_tree(kind: TreeKind, fs: impl FileSystem) -> Vfs {
     match kind {
         TreeKind::Plain => Vfs::new(fs),
         TreeKind::ByTable => Vfs::builder().whole_paths(1 << 20).records_every_path(true).build(fs),
-        TreeKind::Split => Vfs::builder().splits_every_directory(true).build(fs),
+        TreeKind::Split => Vfs::builder().shards_every_directory(true).build(fs),
     }
 }
 

@@ -6,8 +6,8 @@ fn bytes(bytes: u64) -> Amount {
     Amount { bytes, inodes: 0 }
 }
 
-fn user(uid: u32) -> Payer {
-    Payer { uid, privileged: false }
+fn user(uid: u32) -> QuotaHandle {
+    QuotaHandle { uid, privileged: false }
 }
 
 /// Checks the totals and the free rest after `used` was taken.
@@ -87,7 +87,7 @@ fn a_refused_request_takes_nothing() {
     // Another share and the same one.
     assert_eq!(limits.take(user(2), bytes(PAGE_BYTES)), Ok(()));
     assert_eq!(limits.take(user(1 + SHARES as u32), bytes(PAGE_BYTES)), Ok(()));
-    assert_eq!(limits.take(Payer { uid: 1, privileged: true }, bytes(PAGE_BYTES)), Ok(()));
+    assert_eq!(limits.take(QuotaHandle { uid: 1, privileged: true }, bytes(PAGE_BYTES)), Ok(()));
     check(&limits, all, Amount { bytes: 7 * PAGE_BYTES, inodes: 1 });
     // Above the limit of bytes by privilege: inodes can still be taken, bytes cannot.
     limits.give(1, Amount { bytes: PAGE_BYTES, inodes: 1 });

@@ -17,7 +17,7 @@
 
 use super::chunk::Chunk;
 use super::depot::Depot;
-use super::{BATCH, Item, MOST_BATCH, Slab, link_of};
+use super::{BATCH, Item, MAX_BATCH, Slab, link_of};
 use crate::mutex::MutexGuard;
 use crate::rcu::RcuDomain;
 use core::ptr::null_mut;
@@ -76,7 +76,7 @@ impl<T: Item> Slab<T> {
         if depot.trade.note(has_waited) && depot.limit == usize::MAX {
             // Relaxed: see `set_limit`.
             let full = self.full.load(Relaxed);
-            self.full.store((2 * full).min(2 * MOST_BATCH), Relaxed);
+            self.full.store((2 * full).min(2 * MAX_BATCH), Relaxed);
         }
     }
 
@@ -89,7 +89,7 @@ impl<T: Item> Slab<T> {
         if wanted == BATCH {
             self.refill_by::<BATCH>(magazine, limited, wanted)
         } else {
-            self.refill_by::<MOST_BATCH>(magazine, limited, wanted)
+            self.refill_by::<MAX_BATCH>(magazine, limited, wanted)
         }
     }
 
@@ -137,7 +137,7 @@ impl<T: Item> Slab<T> {
         if magazine.len.load(Relaxed) <= 2 * BATCH {
             self.flush_by::<BATCH>(domain, magazine);
         } else {
-            self.flush_by::<MOST_BATCH>(domain, magazine);
+            self.flush_by::<MAX_BATCH>(domain, magazine);
         }
     }
 

@@ -278,7 +278,7 @@ fn magazines_trade_more_where_threads_often_wait_for_the_depot() {
 #[test]
 fn large_magazines_take_each_item_once_and_give_all_back() {
     let (slab, domain) = (Slab::<Leaf>::new(), RcuDomain::new());
-    slab.full.store(2 * MOST_BATCH, Relaxed);
+    slab.full.store(2 * MAX_BATCH, Relaxed);
     // Not a multiple of what one visit reserves, so that a chunk ends inside one.
     let items = 3 * const { used::<Leaf>() } + 1000;
     for _ in 0..2 {
@@ -288,7 +288,7 @@ fn large_magazines_take_each_item_once_and_give_all_back() {
         free_in_parts(&slab, &domain, &leaves);
         let mut visited = 0;
         slab.for_each(|_| visited += 1);
-        assert!((items..items + MOST_BATCH).contains(&visited), "{visited} items");
+        assert!((items..items + MAX_BATCH).contains(&visited), "{visited} items");
     }
     assert!(resident(&slab) <= most_kept_by(&slab, 1));
 }

@@ -3,7 +3,7 @@
 use crate::fixture::{Fixture, MAKE, read_all, write_all};
 use crate::outcome::{Failure, OrFail, Outcome, same};
 use vfs::{
-    Base, Budget, Context, Credentials, Errno, FileHandle, OpenFlags, OwnedPlace, PathAt, RenameFlags, S_IFREG, Vfs,
+    Base, Budget, Context, Credentials, Errno, FileHandle, OpenFlags, PathAt, PathRef, RenameFlags, S_IFREG, Vfs,
 };
 
 /// Changes that make the random tree.
@@ -34,7 +34,7 @@ impl Dice {
 /// One tree of the file system.
 struct Tree<'t> {
     at: &'t Context,
-    root: OwnedPlace,
+    root: PathRef,
 }
 
 impl<'t> Tree<'t> {
@@ -98,7 +98,7 @@ impl<'t> Tree<'t> {
         }
     }
 
-    fn contents(&self, held: &OwnedPlace) -> Result<Vec<u8>, Failure> {
+    fn contents(&self, held: &PathRef) -> Result<Vec<u8>, Failure> {
         self.at.open_held(held, OpenFlags::RDONLY).and_then(|file| read_all(&file)).or_fail("reading a held file")
     }
 

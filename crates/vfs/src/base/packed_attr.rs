@@ -55,7 +55,7 @@ impl PackedAttr {
         let words = self.line.words();
         let (low, high) = (|word: usize| words[word] as u32, |word: usize| (words[word] >> 32) as u32);
         let mode = high(0) & MODE;
-        let (rdev, blocks) = split_extra(mode, high(2));
+        let (rdev, blocks) = sharded_extra(mode, high(2));
         Attr {
             ino: words[4],
             mode,
@@ -113,7 +113,7 @@ pub(crate) fn extra(attr: &Attr) -> u32 {
 
 /// The device number and the blocks that [`extra`] made into one number.
 #[inline(always)]
-pub(crate) fn split_extra(mode: u32, extra: u32) -> (u32, u64) {
+pub(crate) fn sharded_extra(mode: u32, extra: u32) -> (u32, u64) {
     if is_device(mode) { (extra, 0) } else { (0, u64::from(extra) * BLOCKS_PER_PAGE) }
 }
 

@@ -28,7 +28,7 @@ pub(crate) enum Rank {
     Mounts,
     /// `Tree::rename_lock`.
     Rename,
-    /// Names that a thread has reserved: `SuperBlock::reserve`.
+    /// Names that a thread has locked: `SuperBlock::lock_remote_names`.
     Name,
     /// A directory's lock. Several at once: ancestors first, else by address.
     Directory,
@@ -49,7 +49,7 @@ impl lockdep::Rank for Rank {
         "the end of a mount",
         "the mounts",
         "the rename lock",
-        "a reserved name",
+        "a locked name",
         "a directory's lock",
         "a data lock",
         "moves of directories",

@@ -7,7 +7,7 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::cache::superblock::SuperBlock;
-use crate::fs::{Beside, NewInode, Request, SetXattr};
+use crate::fs::{InitExtra, NewInode, Request, SetXattr};
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
 use crate::slots::object::{Object, ObjectFlags};
@@ -114,7 +114,7 @@ impl SuperBlock {
         &self,
         request: &Request,
         made: &Dentry,
-        beside: Option<&Beside<'_>>,
+        beside: Option<&InitExtra<'_>>,
     ) -> Result<(), Errno> {
         if let Some(beside) = beside {
             self.store_beside(request, made, beside)?;
@@ -127,7 +127,7 @@ impl SuperBlock {
 
     /// An ACL that the file system cannot store is lost when the inode leaves the cache.
     #[cold]
-    fn store_beside(&self, request: &Request, made: &Dentry, beside: &Beside<'_>) -> Result<(), Errno> {
+    fn store_beside(&self, request: &Request, made: &Dentry, beside: &InitExtra<'_>) -> Result<(), Errno> {
         let Some(inode) = made.inode().filter(|_| !beside.is_stored()) else { return Ok(()) };
         for (name, value) in beside.acl_xattrs() {
             let _ = self.fs().set_xattr(request, inode, name, &value, SetXattr::Any);

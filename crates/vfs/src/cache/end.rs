@@ -6,27 +6,27 @@ use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{DeadInode, Inode, InodeRef};
 use crate::slots::object::ObjectFlags;
-use crate::slots::slot::{DeadDentry, UncountedDentry, UnusedSlot, cold_part, leave_inode};
+use crate::slots::slot::{DeadDentry, DentryPtr, UnusedSlot, cold_part, leave_inode};
 use prim::atomic::{AtomicBool, Ordering::Relaxed};
 use sync::Mutex;
 
 /// Dentries whose last count was put inside a read section.
 #[derive(Default)]
 pub(crate) struct LatePuts {
-    dentries: Mutex<Vec<UncountedDentry>>,
+    dentries: Mutex<Vec<DentryPtr>>,
     /// Whether there are any. Written under the lock.
     is_used: AtomicBool,
 }
 
 impl LatePuts {
-    fn add(&self, dentry: UncountedDentry) {
+    fn add(&self, dentry: DentryPtr) {
         let mut dentries = self.dentries.lock();
         dentries.push(dentry);
         // Relaxed: a hint for other threads; this one sees it after its read section.
         self.is_used.store(true, Relaxed);
     }
 
-    fn take(&self) -> Vec<UncountedDentry> {
+    fn take(&self) -> Vec<DentryPtr> {
         let mut dentries = self.dentries.lock();
         self.is_used.store(false, Relaxed);
         core::mem::take(&mut *dentries)
@@ -62,7 +62,7 @@ impl SuperBlock {
     #[cold]
     pub(super) fn last_put(&self, dentry: &Dentry) {
         if !self.never_waits && self.domain.is_reading() {
-            self.late_puts.add(UncountedDentry::of(self.slots(), dentry));
+            self.late_puts.add(DentryPtr::of(self.slots(), dentry));
             return;
         }
         self.end_late_puts();

@@ -31,7 +31,7 @@ use crate::base::rank::Rank;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::Request;
 use crate::slots::dentry::Dentry;
-use crate::slots::inode::{Before, Inode};
+use crate::slots::inode::{AttrSample, Inode};
 use crate::slots::object::ObjectFlags;
 use crate::slots::slot::dentry_beside;
 use prim::atomic::{Ordering::SeqCst, fence};
@@ -52,7 +52,7 @@ impl SuperBlock {
 
     #[cold]
     pub(crate) fn fetch_attr(&self, inode: &Inode) -> Result<Attr, Errno> {
-        if let Some(attr) = self.split_attr(inode) {
+        if let Some(attr) = self.sharded_attr(inode) {
             return Ok(attr);
         }
         let invalidations = self.invalidations();
@@ -72,7 +72,7 @@ impl SuperBlock {
     }
 
     /// Notes the attributes that a change returned, which began after so many invalidations and has made so many marks.
-    pub(crate) fn learn_after(&self, inode: &Inode, attr: &Attr, before: &Before, marks: u32, invalidations: u64) {
+    pub(crate) fn learn_after(&self, inode: &Inode, attr: &Attr, before: &AttrSample, marks: u32, invalidations: u64) {
         if attr.kind() != before.attr.kind() || !inode.learn_after(&self.paths, attr, before, marks) {
             return;
         }

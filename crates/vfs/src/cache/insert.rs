@@ -16,53 +16,53 @@ use crate::base::name::{Named, ShortName};
 use crate::cache::acls::acls_of;
 use crate::cache::reclaim::{FreeSlot, SlotKind, name_bytes};
 use crate::cache::superblock::SuperBlock;
-use crate::fs::{Beside, NewInode, Valid};
+use crate::fs::{InitExtra, NewInode, Valid};
 use crate::slots::children::{insert_child, remove_child, remove_positive};
 use crate::slots::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::slots::expiry::set_expiry;
-use crate::slots::inode::{Before, Inode, InodeRef};
+use crate::slots::inode::{AttrSample, Inode, InodeRef};
 use crate::slots::object::{Object, ObjectFlags};
-use crate::slots::slot::{CountedDentry, DeadDentry, cold_part, entry_hash, entry_of, link};
-use crate::slots::stripe::Names;
+use crate::slots::shard::Names;
+use crate::slots::slot::{DeadDentry, DentryRef, cold_part, entry_hash, entry_of, link};
 use crate::slots::whole_path::Moving;
 use prim::atomic::Ordering::Relaxed;
 use sync::rcu::ReadGuard;
 
 /// Initial state of a new inode.
-pub(crate) struct Fresh<'a> {
+pub(crate) struct NewInodeArgs<'a> {
     pub(crate) node: u64,
     pub(crate) attr: &'a Attr,
     pub(crate) link_body: Option<&'a [u8]>,
     pub(crate) valid: Valid,
-    pub(crate) rare: Rare<'a>,
+    pub(crate) rare: ExtraArgs<'a>,
 }
 
 /// What few inodes begin with.
 #[derive(Clone, Copy)]
-pub(crate) enum Rare<'a> {
+pub(crate) enum ExtraArgs<'a> {
     Nothing,
     /// What a reply of the file system has.
     Replied(&'a NewInode),
     /// What a file that was just made has.
-    Made(&'a Beside<'a>),
+    Made(&'a InitExtra<'a>),
 }
 
-impl<'a> Rare<'a> {
+impl<'a> ExtraArgs<'a> {
     /// What a file that was just made has `beside` its attributes.
     #[inline(always)]
-    pub(crate) fn of(beside: Option<&'a Beside<'a>>) -> Self {
+    pub(crate) fn of(beside: Option<&'a InitExtra<'a>>) -> Self {
         beside.map_or(Self::Nothing, Self::Made)
     }
 }
 
-impl<'a> From<&'a NewInode> for Fresh<'a> {
+impl<'a> From<&'a NewInode> for NewInodeArgs<'a> {
     fn from(new: &'a NewInode) -> Self {
         Self {
             node: new.node,
             attr: &new.attr,
             link_body: new.link_body.as_deref(),
             valid: new.valid,
-            rare: Rare::Replied(new),
+            rare: ExtraArgs::Replied(new),
         }
     }
 }
@@ -154,7 +154,7 @@ impl SuperBlock {
         slot: FreeSlot<'s>,
         dir: &Dentry,
         named: Named<'_>,
-        new: &Fresh<'_>,
+        new: &NewInodeArgs<'_>,
     ) -> &'s Dentry {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
@@ -170,7 +170,7 @@ impl SuperBlock {
         slot: FreeSlot<'s>,
         dir: &Dentry,
         named: Named<'_>,
-        new: &Fresh<'_>,
+        new: &NewInodeArgs<'_>,
     ) -> Result<(), (FreeSlot<'s>, InodeRef<'s>)> {
         let (dentry, inode) = self.begin_unless_there(slot, new)?;
         let object = Object::of(inode, new.attr.mode, self.dir_flags);
@@ -184,7 +184,7 @@ impl SuperBlock {
     pub(super) fn begin_unless_there<'s>(
         &'s self,
         slot: FreeSlot<'s>,
-        new: &Fresh<'_>,
+        new: &NewInodeArgs<'_>,
     ) -> Result<(&'s Dentry, InodeRef<'s>), (FreeSlot<'s>, InodeRef<'s>)> {
         let dentry = slot.dentry();
         dentry.seq.write_begin();
@@ -203,7 +203,7 @@ impl SuperBlock {
 
     /// Begins the life of the inode beside `dentry`.
     #[inline(always)]
-    pub(super) fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> InodeRef<'d> {
+    pub(super) fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &NewInodeArgs<'_>) -> InodeRef<'d> {
         let inode = cold_part(dentry).inode.begin(new.attr, new.node, self.inode_kept);
         inode.slot_users.store(2, Relaxed);
         self.equip_inode(&inode, new);
@@ -213,28 +213,28 @@ impl SuperBlock {
 
     /// Gives a new inode what it has besides its attributes.
     #[inline(always)]
-    pub(super) fn equip_inode(&self, inode: &Inode, new: &Fresh<'_>) {
+    pub(super) fn equip_inode(&self, inode: &Inode, new: &NewInodeArgs<'_>) {
         self.set_valid(inode, new.valid);
         if let Some(body) = new.link_body {
             self.charge_body(body.len(), 1);
             inode.link_body.set(&self.domain, Some(body.into()));
         }
         match new.rare {
-            Rare::Nothing => {}
-            Rare::Replied(new) => inode.begin_acls(&self.domain, acls_of(new)),
-            Rare::Made(beside) => self.equip_made(inode, beside),
+            ExtraArgs::Nothing => {}
+            ExtraArgs::Replied(new) => inode.begin_acls(&self.domain, acls_of(new)),
+            ExtraArgs::Made(beside) => self.equip_made(inode, beside),
         }
     }
 
     #[cold]
-    fn equip_made(&self, inode: &Inode, beside: &Beside<'_>) {
+    fn equip_made(&self, inode: &Inode, beside: &InitExtra<'_>) {
         inode.begin_acls(&self.domain, Some(beside.acls.clone()));
         beside.take_data().into_iter().for_each(|data| inode.begin_data(data));
     }
 
     /// Counts the bytes of a symbolic link's body.
     pub(crate) fn charge_body(&self, len: usize, by: i64) {
-        if self.is_limited {
+        if self.is_evictable {
             self.share(SlotKind::Entry).charge(by * (len + size_of::<Box<[u8]>>()) as i64);
         }
     }
@@ -285,7 +285,7 @@ impl SuperBlock {
     ) {
         dentry.set_entry(&self.domain, dir, named);
         self.charge_name(object, named.name.len(), 1);
-        let cold = if self.is_limited { ObjectFlags::COLD } else { ObjectFlags::empty() };
+        let cold = if self.is_evictable { ObjectFlags::COLD } else { ObjectFlags::empty() };
         // A walk skips the slow step in an open directory; an entry with an expiry needs it.
         let checked = checked_flag(valid);
         let object = if checked.is_empty() { object } else { object.without(ObjectFlags::SEARCH_ALL) };
@@ -303,7 +303,7 @@ impl SuperBlock {
     /// Counts the bytes of a name that is longer than its slot allows.
     #[inline(always)]
     pub(crate) fn charge_name(&self, object: Object, len: usize, by: i64) {
-        if self.is_limited && len > INLINE_MAX {
+        if self.is_evictable && len > INLINE_MAX {
             let kind = if object.is_negative() { SlotKind::Negative } else { SlotKind::Entry };
             self.share(kind).charge(by * name_bytes(len));
         }
@@ -321,7 +321,7 @@ impl SuperBlock {
     }
 
     /// Updates an entry of the locked directory by the file system's new answer. `before`: its attributes before the request.
-    pub(crate) fn refresh(&self, dentry: &Dentry, new: &NewInode, before: Option<&Before>) {
+    pub(crate) fn refresh(&self, dentry: &Dentry, new: &NewInode, before: Option<&AttrSample>) {
         let Some(inode) = dentry.inode() else { return };
         let kind = inode.mode() & S_IFMT;
         inode.learn_reply(&self.paths, &Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr }, before);
@@ -421,7 +421,7 @@ impl SuperBlock {
     }
 
     /// Takes a count on `dentry` if its sequence still is `seq`.
-    pub(crate) fn pin_rcu(&self, _guard: &ReadGuard<'_>, dentry: &Dentry, seq: u32) -> Option<CountedDentry> {
+    pub(crate) fn pin_rcu(&self, _guard: &ReadGuard<'_>, dentry: &Dentry, seq: u32) -> Option<DentryRef> {
         let pinned = self.pin(dentry)?;
         if dentry.seq.retry(seq) {
             self.unpin(pinned);
@@ -434,7 +434,7 @@ impl SuperBlock {
     ///
     /// # Errors
     /// `ENOENT`: it has none.
-    pub(crate) fn pin_parent(&self, held: &Dentry) -> Result<CountedDentry, Errno> {
+    pub(crate) fn pin_parent(&self, held: &Dentry) -> Result<DentryRef, Errno> {
         // A held dentry keeps its parent alive, but may move to another one. The section keeps that of the moment.
         let _guard = self.domain.read();
         loop {
@@ -447,8 +447,8 @@ impl SuperBlock {
 
     /// Takes a count on `dentry` unless it is dead. The caller found it in the read section that it is in, or has the
     /// lock of its directory: the slot of a dentry that went earlier may be on its way back to the system.
-    pub(crate) fn pin(&self, dentry: &Dentry) -> Option<CountedDentry> {
-        match CountedDentry::unless_dead(self.slots(), dentry) {
+    pub(crate) fn pin(&self, dentry: &Dentry) -> Option<DentryRef> {
+        match DentryRef::unless_dead(self.slots(), dentry) {
             Ok(pinned) => Some(pinned),
             Err(false) => None,
             Err(true) => {
@@ -459,13 +459,13 @@ impl SuperBlock {
     }
 
     /// Takes one more count on a dentry that the caller holds.
-    pub(crate) fn pin_again(&self, held: &Dentry) -> CountedDentry {
-        CountedDentry::again(self.slots(), held)
+    pub(crate) fn pin_again(&self, held: &Dentry) -> DentryRef {
+        DentryRef::again(self.slots(), held)
     }
 
     /// Gives a count back.
     #[inline]
-    pub(crate) fn unpin(&self, pinned: CountedDentry) {
+    pub(crate) fn unpin(&self, pinned: DentryRef) {
         self.unpin_ref(pinned.get(self.slots()));
     }
 

@@ -61,7 +61,7 @@ struct Kept {
 }
 
 #[derive(Debug, Default)]
-struct KeptListings {
+struct CachedListings {
     kept: BTreeMap<usize, Kept>,
     /// The order of the clock.
     order: VecDeque<usize>,
@@ -72,7 +72,7 @@ struct KeptListings {
 #[derive(Debug)]
 pub(crate) struct Listings {
     budget: u64,
-    table: Mutex<KeptListings>,
+    table: Mutex<CachedListings>,
     pub(crate) answered: AtomicU64,
 }
 
@@ -82,7 +82,7 @@ fn key(dir: &Dentry) -> (usize, u32) {
 
 impl Listings {
     pub(crate) fn new(budget: u64) -> Self {
-        Self { budget, table: Mutex::new(KeptListings::default()), answered: AtomicU64::new(0) }
+        Self { budget, table: Mutex::new(CachedListings::default()), answered: AtomicU64::new(0) }
     }
 
     /// The longest listing that is collected, in bytes.
@@ -139,7 +139,7 @@ impl Listings {
     }
 }
 
-impl KeptListings {
+impl CachedListings {
     fn drop_at(&mut self, address: usize) {
         if let Some(old) = self.kept.remove(&address) {
             self.bytes -= old.bytes;

@@ -45,7 +45,7 @@ impl Mountpoints {
             return Some(Err(Errno::ENOENT));
         }
         let hash = dentry.filed_hash_rcu(parent, sb.key, &sb.domain.read());
-        if sb.is_in_change(parent, hash) {
+        if sb.is_in_flight(parent, hash) {
             return Some(Err(Errno::EBUSY));
         }
         *self.on.entry(address(dentry)).or_insert(0) += 1;
@@ -70,7 +70,7 @@ impl Mountpoints {
 mod tests {
     use super::*;
     use crate::base::attr::{Attr, S_IFDIR};
-    use crate::cache::insert::Fresh;
+    use crate::cache::insert::NewInodeArgs;
     use crate::cache::moving::MoveEnd;
     use crate::cache::reclaim::{Budget, SlotKind};
     use crate::cache::tree::Tree;
@@ -113,7 +113,7 @@ mod tests {
         let make = |dir, name: &[u8]| {
             let slot = sb.slot(SlotKind::Entry).unwrap();
             let new = NewInode { node: 2, attr: DIR_ATTR, ..NewInode::default() };
-            sb.add_in(&sb.domain.read(), None, slot, dir, sb.named(name), &Fresh::from(&new))
+            sb.add_in(&sb.domain.read(), None, slot, dir, sb.named(name), &NewInodeArgs::from(&new))
         };
         let (old, new) = (make(sb.root(), b"old"), make(sb.root(), b"new"));
         let point = make(old, b"m");

@@ -12,8 +12,8 @@ use crate::cache::superblock::SuperBlock;
 use crate::slots::children::{exchange_children, insert_child, remove_child, replace_child};
 use crate::slots::dentry::Dentry;
 use crate::slots::object::ObjectFlags;
+use crate::slots::shard::Names;
 use crate::slots::slot::{entry_hash, link};
-use crate::slots::stripe::Names;
 use crate::slots::whole_path::Moving;
 use sync::{SeqRwLock, SeqRwWriteGuard};
 

@@ -74,7 +74,7 @@ pub enum Changed<'a> {
 /// The identity of an inode for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// [`OwnedPlace::identity`](crate::OwnedPlace::identity).
+    /// [`PathRef::identity`](crate::PathRef::identity).
     pub inode: u64,
     /// Inode number: `st_ino`.
     pub ino: u64,

@@ -5,7 +5,7 @@ use crate::base::rank::Locked;
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
-use crate::slots::stripe::Names;
+use crate::slots::shard::Names;
 
 impl SuperBlock {
     /// Removes an obsolete entry from the cache, with everything cached below it. The directory is locked, or `names` of

@@ -8,7 +8,7 @@
 //! last. So there is no list to keep in order: a hit stores at most one flag, and only the first hit after
 //! the hand. No thread examines more than [`STEP`] slots for a slot while any is free.
 //!
-//! If none is free, the thread examines up to [`MOST`] slots: the first [`PATIENT`] by the same rule, the others without
+//! If none is free, the thread examines up to [`MAX_SCANNED`] slots: the first [`SECOND_CHANCES`] by the same rule, the others without
 //! the second chance. If it can evict none of them, it gives up with `ENOMEM`, and the next thread examines the slots
 //! after those. So in a large cache that is nearly all held, a slot may be refused although an entry far from the hand
 //! could be evicted.
@@ -27,9 +27,9 @@
 //! ```
 //!
 //! # How it is locked
-//! The bytes in use are a [`Stock`]: by CPU index, and exact before a slot is refused. The slab locks the hand, once in 256
-//! slots. Eviction tries the lock of the entry's directory, or that of the entry's name if the directory is split, and a
-//! directory's own lock, and never waits for them. So a directory stays while it is split.
+//! The bytes in use are a [`PerCpuCredits`]: by CPU index, and exact before a slot is refused. The slab locks the hand, once in 256
+//! slots. Eviction tries the lock of the entry's directory, or that of the entry's name if the directory is sharded, and a
+//! directory's own lock, and never waits for them. So a directory stays while it is sharded.
 //!
 //! # Where it comes from
 //! Second chance: F. Corbató, "A Paging Experiment with the Multics System" (1968). Hot and cold negative entries: FreeBSD's
@@ -44,7 +44,7 @@ use crate::slots::slot::{DeadDentry, UnusedSlot};
 use core::mem::size_of;
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
-use sync::Stock;
+use sync::PerCpuCredits;
 use sync::slab::SlabCursor;
 
 /// Slots examined for each slot that is taken when few are free.
@@ -54,10 +54,10 @@ pub(crate) const STEP: usize = 32;
 const STRIDE: usize = 256;
 
 /// The most slots examined for a slot.
-pub(crate) const MOST: usize = 16_384;
+pub(crate) const MAX_SCANNED: usize = 16_384;
 
 /// Of them, those where an entry that was used stays.
-const PATIENT: usize = 4_096;
+const SECOND_CHANCES: usize = 4_096;
 
 /// Bytes of a slot.
 pub(crate) const SLOT: u64 = size_of::<Dentry>() as u64 + size_of::<crate::slots::slot::ColdPart>() as u64;
@@ -95,13 +95,13 @@ impl Default for Budget {
 const LEAST: u64 = 4096 * SLOT;
 
 /// The most bytes that a CPU index takes from a budget at a time.
-const MOST_FILL: u64 = 256 * SLOT;
+const MAX_FILL: u64 = 256 * SLOT;
 
 /// How full one of the two slabs is.
 #[derive(Debug)]
 pub(crate) struct Share {
     /// Bytes: slots, long names and link bodies.
-    stock: Stock,
+    credits: PerCpuCredits,
     looks: PerCpu<OwnLooks>,
     hand: SlabCursor,
 }
@@ -160,13 +160,17 @@ impl Share {
     pub(crate) fn new(budget: u64) -> Self {
         let budget = budget.max(LEAST);
         // Little of a small budget lies in the stores.
-        let fill = (budget / 1024).clamp(SLOT, MOST_FILL);
-        Self { stock: Stock::new(budget, fill), looks: PerCpu::small(OwnLooks::default), hand: SlabCursor::new() }
+        let fill = (budget / 1024).clamp(SLOT, MAX_FILL);
+        Self {
+            credits: PerCpuCredits::new(budget, fill),
+            looks: PerCpu::small(OwnLooks::default),
+            hand: SlabCursor::new(),
+        }
     }
 
     /// The limit of bytes.
     pub(crate) fn budget(&self) -> u64 {
-        self.stock.bound()
+        self.credits.bound()
     }
 
     /// The limit of slots.
@@ -176,7 +180,7 @@ impl Share {
 
     /// Bytes in use. Looks at the store of each CPU index.
     pub(crate) fn used(&self) -> u64 {
-        self.stock.used()
+        self.credits.used()
     }
 
     /// What the clock did.
@@ -187,15 +191,15 @@ impl Share {
     /// Adds bytes, beyond the budget if need be: then no slot is taken before as much was given back. Or subtracts them.
     pub(crate) fn charge(&self, bytes: i64) {
         if bytes < 0 {
-            self.stock.give(bytes.unsigned_abs());
+            self.credits.give(bytes.unsigned_abs());
         } else {
-            self.stock.take_anyway(bytes.unsigned_abs());
+            self.credits.take_anyway(bytes.unsigned_abs());
         }
     }
 
     /// Whether so few slots are free that the clock must move.
     fn is_tight(&self) -> bool {
-        self.stock.rest_seen() < self.budget() / 16
+        self.credits.rest_seen() < self.budget() / 16
     }
 }
 
@@ -213,7 +217,7 @@ pub(crate) enum SlotKind {
 
 /// The entries without a holder that stay when the hand passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mercy {
+enum SecondChance {
     /// Those that were used since it passed last.
     Used,
     None,
@@ -273,7 +277,7 @@ impl SuperBlock {
     /// A slot for a new entry. Entries of directories, and of names, that this thread has locked stay.
     ///
     /// # Errors
-    /// `ENOMEM`: the budget is used up, and each entry among the next [`MOST`] is held.
+    /// `ENOMEM`: the budget is used up, and each entry among the next [`MAX_SCANNED`] is held.
     pub(crate) fn slot(&self, kind: SlotKind) -> Result<FreeSlot<'_>, Errno> {
         self.slot_beside(kind, None)
     }
@@ -294,7 +298,7 @@ impl SuperBlock {
 
     #[inline]
     fn slot_beside(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<FreeSlot<'_>, Errno> {
-        if !self.is_limited {
+        if !self.is_evictable {
             return Ok(FreeSlot { sb: self, slot: Some(UnusedSlot::take(self.slab_of(SlotKind::Entry))), kind });
         }
         let slot = self.limited_slot(kind, locked)?;
@@ -306,25 +310,25 @@ impl SuperBlock {
         let (share, slab) = (self.share(kind), self.slab_of(kind));
         let mut looked = 0;
         while share.is_tight() && looked < STEP {
-            let (seen, evicted) = self.turn(kind, STEP / 4, locked, Mercy::Used);
+            let (seen, evicted) = self.turn(kind, STEP / 4, locked, SecondChance::Used);
             looked += seen.max(1);
             if evicted != 0 {
                 break;
             }
         }
         // In a small cache: all slots once without the second chance, after those with it.
-        let most = MOST.min(PATIENT + share.slots() + STRIDE);
+        let most = MAX_SCANNED.min(SECOND_CHANCES + share.slots() + STRIDE);
         let slot = loop {
-            if share.stock.take(SLOT) {
+            if share.credits.take(SLOT) {
                 if let Some(slot) = UnusedSlot::try_take(slab) {
                     break Ok(slot);
                 }
-                share.stock.give(SLOT);
+                share.credits.give(SLOT);
             }
             if looked >= most {
                 break Err(Errno::ENOMEM);
             }
-            let mercy = if looked < PATIENT { Mercy::Used } else { Mercy::None };
+            let mercy = if looked < SECOND_CHANCES { SecondChance::Used } else { SecondChance::None };
             looked += self.turn(kind, STRIDE.min(most - looked), locked, mercy).0.max(1);
         };
         share.looks.this().note_longest(looked);
@@ -334,22 +338,22 @@ impl SuperBlock {
     /// Returns a slot to its slab.
     #[inline(always)]
     pub(crate) fn free_slot(&self, slot: UnusedSlot<'_>, kind: SlotKind) {
-        if self.is_limited {
-            self.share(kind).stock.give(SLOT);
+        if self.is_evictable {
+            self.share(kind).credits.give(SLOT);
         }
         crate::slots::slot::free_slot(self.slab_of(kind), &self.domain, slot);
     }
 
     /// Moves the hand over so many slots; returns how many there were, and how many entries were evicted.
-    fn turn(&self, kind: SlotKind, count: usize, locked: Option<&Dentry>, mercy: Mercy) -> (usize, u64) {
+    fn turn(&self, kind: SlotKind, count: usize, locked: Option<&Dentry>, mercy: SecondChance) -> (usize, u64) {
         let share = self.share(kind);
         let mut evicted = 0;
         let visit = |dentry: &Dentry| {
             let goes = match (kind, mercy) {
                 (SlotKind::Entry, _) if !is_evictable(dentry) => false,
-                (_, Mercy::None) => dentry.object().is_hashed(),
-                (SlotKind::Entry, Mercy::Used) => is_unused(dentry),
-                (SlotKind::Negative, Mercy::Used) => is_unwanted(dentry),
+                (_, SecondChance::None) => dentry.object().is_hashed(),
+                (SlotKind::Entry, SecondChance::Used) => is_unused(dentry),
+                (SlotKind::Negative, SecondChance::Used) => is_unwanted(dentry),
             };
             evicted += u64::from(goes && self.try_evict(dentry, locked, mercy));
         };
@@ -361,7 +365,7 @@ impl SuperBlock {
     }
 
     /// Evicts an entry, if it has no holder and no other thread has its directory locked.
-    fn try_evict(&self, dentry: &Dentry, locked: Option<&Dentry>, mercy: Mercy) -> bool {
+    fn try_evict(&self, dentry: &Dentry, locked: Option<&Dentry>, mercy: SecondChance) -> bool {
         let Some(dir) = dentry.parent() else { return false };
         let is_locked = locked.is_some_and(|locked| core::ptr::eq(locked, dir));
         let dir_lock = if is_locked { None } else { self.try_lock_of(dir, dentry) };
@@ -382,7 +386,7 @@ impl SuperBlock {
         let stays = !dentry.is_in(dir)
             || !dentry.object().is_hashed()
             || dentry.object().is_mountpoint()
-            || (mercy == Mercy::Used && !dentry.object().is_cold());
+            || (mercy == SecondChance::Used && !dentry.object().is_cold());
         if stays || dentry.first_child.get().is_some() {
             return false;
         }

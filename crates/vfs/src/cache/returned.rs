@@ -3,7 +3,7 @@
 //! # What it is
 //! A file system that reports attributes may return, with a change, those that the change left ([`After`]): then no request for
 //! them follows. The VFS takes a sample of each inode before the call ([`SuperBlock::watch`]), changes its copies as after any
-//! change, which marks them stale, and at the end replaces them by what the call returned ([`Watched::settle`]). It does so
+//! change, which marks them stale, and at the end replaces them by what the call returned ([`PreAttrs::post_attrs`]). It does so
 //! only if nothing but this operation has marked the inode since the sample. Otherwise another change or answer came in
 //! between, of unknown order: the mark stays, and the next reader requests the attributes.
 //!
@@ -16,7 +16,7 @@
 
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{After, Returned};
-use crate::slots::inode::{Before, Inode, InodeRef};
+use crate::slots::inode::{AttrSample, Inode, InodeRef};
 
 /// A file of a change, and how many marks the operation makes on it.
 pub(crate) type Part<'i> = Option<(&'i Inode, u32)>;
@@ -31,7 +31,7 @@ pub(crate) struct Files<'i> {
 }
 
 /// Samples of the files of a change, if the file system returns attributes.
-pub(crate) struct Watched<'s>(Option<Box<Samples<'s>>>);
+pub(crate) struct PreAttrs<'s>(Option<Box<Samples<'s>>>);
 
 /// Samples in the order of [`Files`]. They keep the inodes alive.
 struct Samples<'s> {
@@ -42,23 +42,23 @@ struct Samples<'s> {
 
 struct Sample<'s> {
     inode: InodeRef<'s>,
-    before: Before,
+    before: AttrSample,
     marks: u32,
 }
 
 impl SuperBlock {
     /// Samples the files of a change before the call of the file system.
     #[inline(always)]
-    pub(crate) fn watch<'s>(&'s self, files: Files<'s>) -> Watched<'s> {
+    pub(crate) fn pre_attrs<'s>(&'s self, files: Files<'s>) -> PreAttrs<'s> {
         if !self.fs_returns_attributes {
-            return Watched(None);
+            return PreAttrs(None);
         }
         self.samples(files)
     }
 
     #[cold]
     #[inline(never)]
-    fn samples<'s>(&'s self, files: Files<'s>) -> Watched<'s> {
+    fn samples<'s>(&'s self, files: Files<'s>) -> PreAttrs<'s> {
         let sample = |(inode, marks): (&'s Inode, u32)| Sample {
             inode: InodeRef::again(inode),
             before: inode.before_request(),
@@ -66,19 +66,19 @@ impl SuperBlock {
         };
         let Files { file, dir, new_dir, target } = files;
         let samples = [file, dir, new_dir, target].map(|part| part.map(sample));
-        Watched(Some(Box::new(Samples { sb: self, invalidations: self.invalidations(), samples })))
+        PreAttrs(Some(Box::new(Samples { sb: self, invalidations: self.invalidations(), samples })))
     }
 }
 
-impl Watched<'_> {
+impl PreAttrs<'_> {
     /// No samples.
     pub(crate) const NONE: Self = Self(None);
 
     /// Notes the attributes that the change returned, after the operation has changed the VFS's copies.
     #[inline(always)]
-    pub(crate) fn settle(self, after: &After) {
+    pub(crate) fn post_attrs(self, after: &After) {
         if let Some(samples) = self.0 {
-            samples.settle(after);
+            samples.post_attrs(after);
         }
     }
 }
@@ -86,7 +86,7 @@ impl Watched<'_> {
 impl Samples<'_> {
     #[cold]
     #[inline(never)]
-    fn settle(&self, after: &After) {
+    fn post_attrs(&self, after: &After) {
         let Some(Returned { file, dir, new_dir, target }) = after.returned() else { return };
         for (sample, attr) in self.samples.iter().zip([file, dir, new_dir, target]) {
             if let (Some(Sample { inode, before, marks }), Some(attr)) = (sample, attr) {

@@ -21,9 +21,9 @@ use crate::cache::end::LatePuts;
 use crate::cache::flight::{LookupKey, LookupResult};
 use crate::cache::inode_table::Inodes;
 use crate::cache::listings::Listings;
+use crate::cache::name_locks::NameLockTable;
 use crate::cache::reclaim::{Budget, Looks, SLOT, Share, SlotKind};
-use crate::cache::reserved::Reserved;
-use crate::cache::split::Splits;
+use crate::cache::sharded::ShardedDirs;
 use crate::cache::tree::Tree;
 use crate::fs::invalidator::Invalidator;
 use crate::fs::{
@@ -32,7 +32,7 @@ use crate::fs::{
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, Kept};
 use crate::slots::object::{Object, ObjectFlags};
-use crate::slots::slot::{CountedDentry, DeadDentry, InodeTable, SlotMemory, UnusedSlot, cold_part};
+use crate::slots::slot::{DeadDentry, DentryRef, InodeTable, SlotMemory, UnusedSlot, cold_part};
 use crate::slots::versions::Versions;
 use crate::slots::whole_path::Kind;
 use prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -49,7 +49,7 @@ pub(crate) struct SuperBlock {
     /// Constant.
     pub(crate) type_name: Cow<'static, str>,
     /// Whether the slabs have limits: [`NameStore::FileSystem`]. Constant.
-    pub(crate) is_limited: bool,
+    pub(crate) is_evictable: bool,
     /// Of entries and of negative entries; only with limits. Constant; counters in it are atomic.
     shares: Option<Box<[Share; 2]>>,
     /// Whether whole listings may be cached. Constant.
@@ -59,7 +59,7 @@ pub(crate) struct SuperBlock {
     /// Whether the file system listed names without inodes, when last asked for both. Atomic: a hint.
     lists_names_only: AtomicBool,
     /// Constant.
-    root: CountedDentry,
+    root: DentryRef,
     /// Flags of each of its directories: `COMPLETE`, `FOLDED`. Constant.
     pub(crate) dir_flags: ObjectFlags,
     /// [`CachedNames::entry_size`]. Constant.
@@ -70,7 +70,7 @@ pub(crate) struct SuperBlock {
     pub(crate) never_waits: bool,
     /// The directories that several threads change at once (see [`CachedNames::changes_in_parallel`]), or in which they look
     /// names up. Protected by its own locks.
-    pub(crate) splits: Option<Box<Splits>>,
+    pub(crate) sharded_dirs: Option<Box<ShardedDirs>>,
     /// Whether [`FileSystem::open`] and [`FileSystem::release`] are called. Constant.
     pub(crate) reports_opens: bool,
     /// Whether [`FileSystem::flush`] is called. Constant.
@@ -102,8 +102,8 @@ pub(crate) struct SuperBlock {
     /// How often the file system invalidated something. 64 bits: a request that hangs may see any number of them. Atomic: ordered by
     /// the fences of its readers and writers.
     invalidated: AtomicU64,
-    /// The names that are reserved, if changes reserve names: [`OwnNames::remote`]. Protected by its own lock.
-    pub(crate) reserved: Option<Box<Reserved>>,
+    /// The names that are locked, if changes lock names: [`OwnNames::remote`]. Protected by its own lock.
+    pub(crate) name_locks: Option<Box<NameLockTable>>,
     /// Lookups in progress. Protected by its own locks.
     pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
     /// The threads of lookups with deadlines. Protected by its own lock.
@@ -170,18 +170,18 @@ impl SuperBlock {
             NameStore::Cache(cached) => (Some(cached), OwnNames::default()),
             NameStore::FileSystem(own) => (None, own),
         };
-        let (is_limited, dir_flags) = (cached.is_none(), dir_flags(cached.is_none(), rules.is_some()));
+        let (is_evictable, dir_flags) = (cached.is_none(), dir_flags(cached.is_none(), rules.is_some()));
         let CachedNames { entry_size, never_waits, changes_in_parallel } = cached.unwrap_or_default();
         let OwnNames { valid: default_valid, keeps_listings, remote, attributes, modes } = own;
-        let inode_kept = Kept { is_reported: attributes != Attributes::Cache, is_from_birth: !is_limited };
-        let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
+        let inode_kept = Kept { is_reported: attributes != Attributes::Cache, is_from_birth: !is_evictable };
+        let shares = is_evictable.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slots = SlotMemory::new(tree.next_number(), is_first);
         if let Some(shares) = shares.as_deref() {
             slots.slabs.iter().zip(shares).for_each(|(slab, share)| slab.set_limit(share.slots()));
             // The root takes a slot.
             shares[0].charge(SLOT as i64);
         }
-        let inodes = Inodes::new(&tree.domain, is_limited);
+        let inodes = Inodes::new(&tree.domain, is_evictable);
         // Before the file system is called, which may panic.
         let memory = Memory { tree: tree.clone(), inodes: inodes.table.clone(), slots };
         let root = {
@@ -198,15 +198,19 @@ impl SuperBlock {
             let (has_ttl, mode) = (inode.has_ttl(), new.attr.mode);
             let object = Object::of(inode, mode, dir_flags).with(ObjectFlags::HASHED);
             dentry.set_object(if has_ttl { object.with_expiry(mode) } else { object });
-            CountedDentry::first(&memory.slots, dentry)
+            DentryRef::first(&memory.slots, dentry)
         };
         Self {
             inodes,
             mounted: AtomicU32::new(0),
             shown: AtomicU32::new(0),
-            is_limited,
+            is_evictable,
             never_waits,
-            splits: if changes_in_parallel || is_limited { Splits::new(is_first, tree.splits_always) } else { None },
+            sharded_dirs: if changes_in_parallel || is_evictable {
+                ShardedDirs::new(is_first, tree.shards_always)
+            } else {
+                None
+            },
             shares,
             reports_opens: opens != Opens::No,
             reports_closes: opens == (Opens::Yes { flush: true }),
@@ -219,11 +223,11 @@ impl SuperBlock {
             fs_lists: keeps_listings,
             listings: Listings::new(budget.listings),
             lists_names_only: AtomicBool::new(false),
-            versions: Versions::new(is_limited),
+            versions: Versions::new(is_evictable),
             invalidated: AtomicU64::new(0),
-            reserved: remote.then(Box::default),
+            name_locks: remote.then(Box::default),
             // Without misses there is none.
-            flights: if is_limited { SingleFlight::new() } else { SingleFlight::small() },
+            flights: if is_evictable { SingleFlight::new() } else { SingleFlight::small() },
             lookups: Workers::new("lightfoot-fetch", THREADS),
             tree,
             fs,
@@ -292,7 +296,7 @@ impl SuperBlock {
 
     /// Whether an answer that is put into the cache may be used afterwards.
     pub(crate) fn keeps_answers(&self) -> bool {
-        self.is_limited && self.ttl_ns.load(Relaxed) != 0
+        self.is_evictable && self.ttl_ns.load(Relaxed) != 0
     }
 
     /// For how long new entries and negative entries of `dir` are valid: no longer than the answers about the directory.
@@ -403,7 +407,7 @@ impl SuperBlock {
             }
         });
         stats.held =
-            stats.held.saturating_add_signed(self.split_holds()).saturating_sub(self.mounted.load(Relaxed) as usize);
+            stats.held.saturating_add_signed(self.sharded_holds()).saturating_sub(self.mounted.load(Relaxed) as usize);
         stats
     }
 }

@@ -54,8 +54,8 @@ pub(crate) struct Tree {
     pub(crate) watches: Watches,
     pub(crate) observers: Observers,
     pub(crate) record_locks: RecordLocks,
-    /// Directories are split at once: for tests.
-    pub(crate) splits_always: bool,
+    /// Directories are sharded at once: for tests.
+    pub(crate) shards_always: bool,
     next_number: AtomicU64,
     /// Whether a file system of the tree has, or had, [`Opens::Yes`] with `flush`.
     has_flushes: AtomicBool,
@@ -125,7 +125,7 @@ impl Renames {
         held
     }
 
-    /// By bits of the hash that choose neither the bucket nor the stripe alone.
+    /// By bits of the hash that choose neither the bucket nor the shard alone.
     fn index(dir: &Dentry, hash: u64) -> usize {
         (entry_hash(dir, hash).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as usize % RENAME_SEQS
     }
@@ -164,7 +164,7 @@ impl Tree {
             watches: Watches::new(),
             observers: Observers::default(),
             record_locks: RecordLocks::new(),
-            splits_always: paths.splits_always,
+            shards_always: paths.shards_always,
             next_number: AtomicU64::new(1),
             has_flushes: AtomicBool::new(false),
             may_wait: AtomicBool::new(false),

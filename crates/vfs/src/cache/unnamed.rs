@@ -16,13 +16,13 @@
 //! Linux's `d_tmpfile`, `d_obtain_alias`, `d_find_any_alias`; own code.
 
 use crate::base::name::Named;
-use crate::cache::insert::{Fresh, begin};
+use crate::cache::insert::{NewInodeArgs, begin};
 use crate::cache::reclaim::{FreeSlot, SlotKind};
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, InodeRef};
 use crate::slots::object::{Object, ObjectFlags};
-use crate::slots::slot::{CountedDentry, cold_part, dentry_beside};
+use crate::slots::slot::{DentryRef, cold_part, dentry_beside};
 use prim::atomic::Ordering::Relaxed;
 
 /// Passes over all slots, if the file gets or loses names during each.
@@ -30,7 +30,7 @@ const PASSES: usize = 4;
 
 impl SuperBlock {
     /// A dentry with a new inode and no name, on the parent `dir`. The caller owns the count.
-    pub(crate) fn add_unnamed(&self, slot: FreeSlot<'_>, dir: &Dentry, new: &Fresh<'_>) -> CountedDentry {
+    pub(crate) fn add_unnamed(&self, slot: FreeSlot<'_>, dir: &Dentry, new: &NewInodeArgs<'_>) -> DentryRef {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
         self.end_unnamed(dentry, dir, inode)
@@ -40,27 +40,27 @@ impl SuperBlock {
     pub(crate) fn add_unnamed_unless_there<'s>(
         &'s self,
         slot: FreeSlot<'s>,
-        new: &Fresh<'_>,
-    ) -> Result<CountedDentry, (FreeSlot<'s>, InodeRef<'s>)> {
+        new: &NewInodeArgs<'_>,
+    ) -> Result<DentryRef, (FreeSlot<'s>, InodeRef<'s>)> {
         let (dentry, inode) = self.begin_unless_there(slot, new)?;
         Ok(self.end_unnamed(dentry, self.root(), inode))
     }
 
     /// A further dentry of `inode`, without a name, below the root.
-    pub(crate) fn add_unnamed_alias(&self, slot: FreeSlot<'_>, inode: InodeRef<'_>) -> CountedDentry {
+    pub(crate) fn add_unnamed_alias(&self, slot: FreeSlot<'_>, inode: InodeRef<'_>) -> DentryRef {
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
         self.end_unnamed(dentry, self.root(), inode)
     }
 
     /// Ends the write section of a slot that becomes a dentry without a name.
-    fn end_unnamed(&self, dentry: &Dentry, dir: &Dentry, inode: InodeRef<'_>) -> CountedDentry {
+    fn end_unnamed(&self, dentry: &Dentry, dir: &Dentry, inode: InodeRef<'_>) -> DentryRef {
         let (name, mode) = (format!("#{}", inode.attr().ino), inode.mode());
         dentry.set_entry(&self.domain, dir, Named::new(name.as_bytes(), 0));
         dentry.retire_name();
         dentry.set_object(Object::of(inode, mode, self.dir_flags).with(ObjectFlags::PARENT_PINNED));
         dir.count.get();
-        let counted = CountedDentry::first(self.slots(), dentry);
+        let counted = DentryRef::first(self.slots(), dentry);
         dentry.seq.write_end();
         counted
     }
@@ -71,12 +71,12 @@ impl SuperBlock {
     }
 
     /// Takes a count on the dentry beside `inode`, if that is one of its names, or was.
-    pub(crate) fn pin_beside(&self, inode: &Inode) -> Option<CountedDentry> {
+    pub(crate) fn pin_beside(&self, inode: &Inode) -> Option<DentryRef> {
         self.pin_of(dentry_beside(inode), inode.node())
     }
 
     /// Takes a count on a dentry of the inode `node`, which lies in the slot with the number `slot`.
-    pub(crate) fn pin_numbered(&self, slot: u32, node: u64) -> Option<CountedDentry> {
+    pub(crate) fn pin_numbered(&self, slot: u32, node: u64) -> Option<DentryRef> {
         let beside = self.slab_of(SlotKind::Entry).numbered(slot as usize)?;
         let pinned = self.pin_of(beside, node);
         if pinned.is_some() { pinned } else { self.pin_alias(beside, node) }
@@ -84,7 +84,7 @@ impl SuperBlock {
 
     /// The same where the dentry in the slot has ended, and the inode may live on in further names.
     #[cold]
-    fn pin_alias(&self, beside: &Dentry, node: u64) -> Option<CountedDentry> {
+    fn pin_alias(&self, beside: &Dentry, node: u64) -> Option<DentryRef> {
         let inode = &cold_part(beside).inode;
         // Relaxed: a hint, which saves a pass for a file that is gone. One user of a slot whose dentry ended is its inode.
         let may_live = || inode.slot_users.load(Relaxed) == 1 && inode.node() == node && inode.is_alive();
@@ -102,14 +102,14 @@ impl SuperBlock {
 
     /// Takes a count on a dentry of the inode with the number `ino`. Looks at all slots.
     #[cold]
-    pub(crate) fn pin_with_ino(&self, ino: u64) -> Option<CountedDentry> {
+    pub(crate) fn pin_with_ino(&self, ino: u64) -> Option<DentryRef> {
         // Twice: a file may lose the name that was ahead while it gets one that is behind.
         let pass = || self.pin_any(|inode| inode.attr().ino == ino);
         pass().or_else(pass)
     }
 
     /// Takes a count on the first dentry, in the order of the slots, of an inode that `matches`.
-    fn pin_any(&self, matches: impl Fn(&Inode) -> bool) -> Option<CountedDentry> {
+    fn pin_any(&self, matches: impl Fn(&Inode) -> bool) -> Option<DentryRef> {
         let mut found = None;
         self.slab_of(SlotKind::Entry).for_each(|dentry| {
             if found.is_none() {
@@ -120,12 +120,12 @@ impl SuperBlock {
     }
 
     /// Takes a count on `dentry`, in use or not, if it is one of the inode `node`.
-    fn pin_of(&self, dentry: &Dentry, node: u64) -> Option<CountedDentry> {
+    fn pin_of(&self, dentry: &Dentry, node: u64) -> Option<DentryRef> {
         self.pin_if(dentry, |inode| inode.node() == node)
     }
 
     /// Takes a count on `dentry`, in use or not, if it is one of an inode that `matches`.
-    fn pin_if(&self, dentry: &Dentry, matches: impl Fn(&Inode) -> bool) -> Option<CountedDentry> {
+    fn pin_if(&self, dentry: &Dentry, matches: impl Fn(&Inode) -> bool) -> Option<DentryRef> {
         let is_it = || dentry.inode().is_some_and(&matches);
         let pinned = {
             // A dentry that is alive now may end in this section, but its slot does not go back to the system.

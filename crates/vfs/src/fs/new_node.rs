@@ -27,14 +27,14 @@ pub struct NewNode<'a> {
     /// Attributes of the directory after the call. The file system fills them in, as in [`After`].
     pub after: After,
     /// `None` for most files.
-    pub(crate) beside: Option<&'a Beside<'a>>,
+    pub(crate) beside: Option<&'a InitExtra<'a>>,
 }
 
 /// Labels of security modules: names and values of extended attributes.
 pub type Labels<'a> = &'a [(&'a [u8], &'a [u8])];
 
 /// What few files begin with.
-pub(crate) struct Beside<'a> {
+pub(crate) struct InitExtra<'a> {
     pub(crate) acls: Acls,
     pub(crate) labels: Labels<'a>,
     is_stored: Cell<bool>,
@@ -45,10 +45,10 @@ pub(crate) struct Beside<'a> {
 /// A file system's data of an inode.
 pub(crate) type Data = Box<dyn Any + Send + Sync>;
 
-impl core::fmt::Debug for Beside<'_> {
+impl core::fmt::Debug for InitExtra<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Self { acls, labels, is_stored, .. } = self;
-        let mut shown = f.debug_struct("Beside");
+        let mut shown = f.debug_struct("InitExtra");
         shown.field("acls", acls).field("labels", labels).field("is_stored", is_stored).finish_non_exhaustive()
     }
 }
@@ -66,7 +66,7 @@ impl<'a> NewNode<'a> {
     /// security modules.
     #[must_use]
     pub fn xattrs(&self) -> Vec<(&'a [u8], Cow<'a, [u8]>)> {
-        self.beside.map(Beside::xattrs).unwrap_or_default()
+        self.beside.map(InitExtra::xattrs).unwrap_or_default()
     }
 
     /// The access ACL among [`xattrs`](Self::xattrs), if it says more than the mode.
@@ -113,17 +113,17 @@ impl<'a> NewNode<'a> {
 }
 
 /// The name and the value of a label.
-type KeptLabel = (Box<[u8]>, Box<[u8]>);
+type OwnedLabel = (Box<[u8]>, Box<[u8]>);
 
 /// A copy of a [`NewNode`], for another thread.
-pub(crate) struct KeptNode {
+pub(crate) struct OwnedNewNode {
     attr: Attr,
     link_body: Option<Box<[u8]>>,
     /// ACLs and labels, if there are any.
-    beside: Option<(Acls, Vec<KeptLabel>)>,
+    beside: Option<(Acls, Vec<OwnedLabel>)>,
 }
 
-/// What a file system made of a [`KeptNode`].
+/// What a file system made of a [`OwnedNewNode`].
 pub(crate) struct MadeNode {
     pub(crate) node: u64,
     pub(crate) attr: Attr,
@@ -133,10 +133,10 @@ pub(crate) struct MadeNode {
 }
 
 impl NewNode<'_> {
-    pub(crate) fn keep(&self) -> KeptNode {
+    pub(crate) fn keep(&self) -> OwnedNewNode {
         let labels = self.labels().iter().map(|&(name, value)| (Box::from(name), Box::from(value)));
         let beside = self.beside.map(|beside| (beside.acls.clone(), labels.collect()));
-        KeptNode { attr: self.attr, link_body: self.link_body.map(Box::from), beside }
+        OwnedNewNode { attr: self.attr, link_body: self.link_body.map(Box::from), beside }
     }
 
     /// Notes what the file system made of the copy. Returns the node.
@@ -150,21 +150,22 @@ impl NewNode<'_> {
     }
 }
 
-impl KeptNode {
+impl OwnedNewNode {
     /// Calls `create` with the file.
     pub(crate) fn lend(&self, create: impl FnOnce(&mut NewNode<'_>) -> Result<u64, Errno>) -> Result<MadeNode, Errno> {
         let labels = self.beside.iter().flat_map(|(_, labels)| labels);
         let labels: Vec<_> = labels.map(|(name, value)| (&**name, &**value)).collect();
-        let beside = self.beside.as_ref().map(|(acls, _)| Beside::labelled(Some(Beside::new(acls.clone())), &labels));
+        let beside =
+            self.beside.as_ref().map(|(acls, _)| InitExtra::labelled(Some(InitExtra::new(acls.clone())), &labels));
         let beside = beside.as_deref();
         let mut new = NewNode { attr: self.attr, link_body: self.link_body.as_deref(), after: After::NONE, beside };
         let node = create(&mut new)?;
-        let (is_stored, data) = (beside.is_some_and(Beside::is_stored), beside.and_then(Beside::take_data));
+        let (is_stored, data) = (beside.is_some_and(InitExtra::is_stored), beside.and_then(InitExtra::take_data));
         Ok(MadeNode { node, attr: new.attr, after: new.after, is_stored, data })
     }
 }
 
-impl<'a> Beside<'a> {
+impl<'a> InitExtra<'a> {
     #[cold]
     pub(crate) fn new(acls: Acls) -> Box<Self> {
         Box::new(Self { acls, labels: &[], is_stored: Cell::new(false), data: Cell::new(None) })

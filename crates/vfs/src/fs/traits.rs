@@ -105,7 +105,7 @@ pub struct OwnNames {
     /// need, reserve the *names* that they change. So one stuck call delays only a second change of the same name, which fails with
     /// `ETIMEDOUT` at its deadline ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)), and the removal of the directory.
     /// Changes of different names of one directory come at once, beside lookups and listings, and beside changes of the directory's
-    /// own name. A change locks the directory twice, and a table of reserved names.
+    /// own name. A change locks the directory twice, and a table of locked names.
     pub remote: bool,
     /// The keeper of links, lengths and times.
     pub attributes: Attributes,

@@ -34,7 +34,7 @@ use crate::fs::invalidator::Invalidator;
 use crate::fs::{FileSystem, NameStore, Open, Request};
 use crate::slots::inode::Inode;
 use core::time::Duration;
-use held::{KeptInode, KeptOpen};
+use held::{InodeHandle, OpenHandle};
 use prim::shared::{PlainArc as Arc, Weak};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use sync::Mutex;
@@ -154,12 +154,12 @@ impl<F: FileSystem + ?Sized> Late<'_, F> {
 }
 
 impl<F: FileSystem + ?Sized> Call<'_, F> {
-    fn keep(&self, inode: &Inode) -> KeptInode {
-        KeptInode::new(&self.sb, inode)
+    fn keep(&self, inode: &Inode) -> InodeHandle {
+        InodeHandle::new(&self.sb, inode)
     }
 
-    fn keep_open(&self, file: &Open<'_>) -> KeptOpen<F> {
-        KeptOpen::new(&self.sb, &self.bounded.inner, file)
+    fn keep_open(&self, file: &Open<'_>) -> OpenHandle<F> {
+        OpenHandle::new(&self.sb, &self.bounded.inner, file)
     }
 
     /// Runs `work` with `args`, which changes nothing.

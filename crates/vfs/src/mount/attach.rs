@@ -6,7 +6,7 @@ use crate::cache::mountpoints::Mountpoints;
 use crate::cache::tree::Tree;
 use crate::mount::{Attachment, Mount, Owned, address};
 use crate::slots::dentry::Dentry;
-use crate::slots::slot::CountedDentry;
+use crate::slots::slot::DentryRef;
 use sync::lockdep::Ranked;
 use sync::{MutexGuard, PerCpuArc};
 
@@ -36,7 +36,7 @@ impl<'t> LockedMounts<'t> {
         self.0.mark(sb, mountpoint)?;
         let _moving = sb.mount_seq.write_lock();
         let _change = sb.paths.change_mounts(mountpoint);
-        let pinned: CountedDentry = sb.pin_again(mountpoint);
+        let pinned: DentryRef = sb.pin_again(mountpoint);
         let attachment = Attachment { parent: parent.clone(), mountpoint: Some(pinned) };
         child.attached.set(&sb.domain, Some(attachment));
         let guard = sb.domain.read();

@@ -11,7 +11,7 @@ use crate::base::flags::Resolve;
 use crate::base::rank::Rank;
 use crate::cache::tree::Tree;
 use crate::mount::namespace::Namespace;
-use crate::mount::place::OwnedPlace;
+use crate::mount::place::PathRef;
 use crate::slots::whole_path::Classed;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
@@ -24,8 +24,8 @@ const DEFAULT_UMASK: u32 = 0o022;
 /// The state of a context at one moment.
 #[derive(Clone)]
 pub(crate) struct State {
-    pub(crate) root: OwnedPlace,
-    pub(crate) cwd: OwnedPlace,
+    pub(crate) root: PathRef,
+    pub(crate) cwd: PathRef,
     pub(crate) cred: Classed,
     pub(crate) namespace: Arc<Namespace>,
     /// The most that an operation waits for its file system, in nanoseconds.
@@ -68,7 +68,7 @@ pub struct Context {
 impl Context {
     /// A context at the root of `namespace` with root's credentials.
     pub(crate) fn new(tree: PerCpuArc<Tree>, namespace: Arc<Namespace>) -> Self {
-        let root = OwnedPlace::root_of(namespace.root().share());
+        let root = PathRef::root_of(namespace.root().share());
         let (cwd, cred) = (root.clone(), tree.paths.classed(Credentials::root()));
         let state = State { root, cwd, cred, namespace, timeout: None, policy: Policy::default() };
         Self::with_state(tree, state, DEFAULT_UMASK)
@@ -149,7 +149,7 @@ impl Context {
     }
 
     /// Root and working directory, held.
-    pub(crate) fn root_and_cwd(&self) -> (OwnedPlace, OwnedPlace) {
+    pub(crate) fn root_and_cwd(&self) -> (PathRef, PathRef) {
         let guard = self.tree.domain.read();
         let state = self.state.load(&guard);
         (state.root.clone(), state.cwd.clone())

@@ -13,7 +13,7 @@ use crate::fs::Valid;
 use crate::mount::{Mount, MountRef};
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
-use crate::slots::slot::CountedDentry;
+use crate::slots::slot::DentryRef;
 use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
 
@@ -32,14 +32,14 @@ impl Place<'_> {
 
 /// A held file or directory, and the mount that it is seen through: a handle as from `O_PATH`. It stays valid
 /// when its name is removed or moved. Relative paths can start from it.
-pub struct OwnedPlace {
+pub struct PathRef {
     mount: PerCpuArc<Mount>,
     /// Emptied by drop alone.
-    pinned: Option<CountedDentry>,
+    pinned: Option<DentryRef>,
 }
 
-impl OwnedPlace {
-    pub(crate) fn new(mount: PerCpuArc<Mount>, pinned: CountedDentry) -> Self {
+impl PathRef {
+    pub(crate) fn new(mount: PerCpuArc<Mount>, pinned: DentryRef) -> Self {
         Self { mount, pinned: Some(pinned) }
     }
 
@@ -68,11 +68,11 @@ impl OwnedPlace {
     }
 
     /// Another dentry of the same mount.
-    pub(crate) fn beside(&self, pinned: CountedDentry) -> Self {
+    pub(crate) fn beside(&self, pinned: DentryRef) -> Self {
         Self::new(self.mount.clone(), pinned)
     }
 
-    pub(crate) fn pinned(&self) -> &CountedDentry {
+    pub(crate) fn pinned(&self) -> &DentryRef {
         self.pinned.as_ref().expect("emptied by drop alone")
     }
 
@@ -154,10 +154,10 @@ impl OwnedPlace {
     #[must_use]
     pub fn cache_use(&self) -> Option<CacheUse> {
         let sb = self.sb();
-        let is_link = sb.is_limited && self.inode().is_ok_and(|inode| inode.mode() & S_IFMT == S_IFLNK);
+        let is_link = sb.is_evictable && self.inode().is_ok_and(|inode| inode.mode() & S_IFMT == S_IFLNK);
         let body = if is_link { PATH_MAX as u64 } else { 0 };
         let bytes = SLOT + name_bytes(NAME_MAX).unsigned_abs() + body;
-        sb.is_limited.then(|| CacheUse { bytes, budget: sb.share(SlotKind::Entry).budget() })
+        sb.is_evictable.then(|| CacheUse { bytes, budget: sb.share(SlotKind::Entry).budget() })
     }
 
     /// Its directory and its name there, at one moment; `None` if it has no name, or is the root of its
@@ -196,13 +196,13 @@ impl OwnedPlace {
     }
 }
 
-impl Clone for OwnedPlace {
+impl Clone for PathRef {
     fn clone(&self) -> Self {
         Self::new(self.mount.clone(), self.sb().pin_again(self.dentry()))
     }
 }
 
-impl Drop for OwnedPlace {
+impl Drop for PathRef {
     #[inline]
     fn drop(&mut self) {
         if let Some(pinned) = self.pinned.take() {
@@ -226,7 +226,7 @@ pub(crate) fn path_in_file_system(sb: &SuperBlock, dentry: &Dentry) -> Vec<u8> {
     if path.is_empty() { b"/".to_vec() } else { path }
 }
 
-impl core::fmt::Debug for OwnedPlace {
+impl core::fmt::Debug for PathRef {
     /// The type of its file system, and its path there.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let path = path_in_file_system(self.sb(), self.dentry());
@@ -234,7 +234,7 @@ impl core::fmt::Debug for OwnedPlace {
     }
 }
 
-/// The room that a held entry takes in the cache of its file system: [`OwnedPlace::cache_use`].
+/// The room that a held entry takes in the cache of its file system: [`PathRef::cache_use`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheUse {
     /// The most bytes that the entry takes, whatever name it gets, without the directories above it.
@@ -247,9 +247,9 @@ pub struct CacheUse {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Base<'a> {
     /// `None`: the working directory.
-    pub(crate) dir: Option<&'a OwnedPlace>,
+    pub(crate) dir: Option<&'a PathRef>,
     /// The root of a scoped walk that continues from `dir`; `None`: `dir` itself.
-    pub(crate) scope: Option<&'a OwnedPlace>,
+    pub(crate) scope: Option<&'a PathRef>,
     pub(crate) resolve: Resolve,
 }
 
@@ -259,7 +259,7 @@ impl<'a> Base<'a> {
 
     /// A held directory.
     #[must_use]
-    pub const fn at(dir: &'a OwnedPlace) -> Self {
+    pub const fn at(dir: &'a PathRef) -> Self {
         Base { dir: Some(dir), scope: None, resolve: Resolve::empty() }
     }
 
@@ -270,7 +270,7 @@ impl<'a> Base<'a> {
     }
 
     /// The start for the text of a link in `dir`, in the same scope.
-    pub(crate) fn going_on_from<'b>(&self, dir: &'b OwnedPlace, scope: Option<&'b OwnedPlace>) -> Base<'b> {
+    pub(crate) fn going_on_from<'b>(&self, dir: &'b PathRef, scope: Option<&'b PathRef>) -> Base<'b> {
         Base { dir: Some(dir), scope, resolve: self.resolve }
     }
 }
@@ -298,14 +298,14 @@ impl<'a> PathAt<'a> {
     }
 }
 
-impl<'a> From<Option<&'a OwnedPlace>> for Base<'a> {
-    fn from(dir: Option<&'a OwnedPlace>) -> Self {
+impl<'a> From<Option<&'a PathRef>> for Base<'a> {
+    fn from(dir: Option<&'a PathRef>) -> Self {
         Base { dir, ..Base::CWD }
     }
 }
 
-impl<'a> From<&'a OwnedPlace> for Base<'a> {
-    fn from(dir: &'a OwnedPlace) -> Self {
+impl<'a> From<&'a PathRef> for Base<'a> {
+    fn from(dir: &'a PathRef) -> Self {
         Base::at(dir)
     }
 }

@@ -4,7 +4,7 @@ use crate::base::access::credentials::Credentials;
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
 use crate::fs::{Request, StatFs};
-use crate::mount::place::OwnedPlace;
+use crate::mount::place::PathRef;
 
 /// The result of [`Context::statvfs`](crate::Context::statvfs): storage of the file system, and flags of the
 /// mount.
@@ -20,7 +20,7 @@ pub struct StatVfs {
     pub flags: MountFlags,
 }
 
-impl OwnedPlace {
+impl PathRef {
     /// [`Context::statvfs`](crate::Context::statvfs) of a held place.
     ///
     /// # Errors

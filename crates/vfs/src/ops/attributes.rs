@@ -9,7 +9,7 @@ use crate::cache::returned::Files;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::Request;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace};
+use crate::mount::place::{Base, PathRef};
 use crate::notify::EventKind;
 use crate::ops::publish;
 use crate::slots::inode::Inode;
@@ -30,7 +30,7 @@ impl Context {
     }
 
     /// [`Context::set_attr`] of a held place.
-    pub(crate) fn change_attr(&self, held: &OwnedPlace, set: &SetAttr) -> Result<(), Errno> {
+    pub(crate) fn change_attr(&self, held: &PathRef, set: &SetAttr) -> Result<(), Errno> {
         if set.size.is_some() {
             let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
             let attr = held.attr()?;
@@ -44,7 +44,7 @@ impl Context {
             }
             // As on tmpfs: setting the current length does not change a file without storage. (Otherwise it
             // changes the times.)
-            if set.size == Some(attr.size) && attr.blocks == 0 && !held.sb().is_limited {
+            if set.size == Some(attr.size) && attr.blocks == 0 && !held.sb().is_evictable {
                 return self.change_but_length(held, inode, set);
             }
         }
@@ -53,7 +53,7 @@ impl Context {
 
     /// The part of [`Context::change_attr`] after the length was set.
     #[cold]
-    fn change_but_length(&self, held: &OwnedPlace, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+    fn change_but_length(&self, held: &PathRef, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         let (sb, cred, request) = (held.sb(), self.credentials(), self.request());
         let data = sb.ranks.lock(Rank::Data, &inode.data_lock);
         drop_set_ids_first(&cred, sb, &request, inode)?;
@@ -81,12 +81,7 @@ impl Context {
 }
 
 /// [`Context::set_attr`] on a held place; the right to change the length was checked at the open.
-pub(crate) fn set_attr_held(
-    cred: &Credentials,
-    request: &Request,
-    held: &OwnedPlace,
-    set: &SetAttr,
-) -> Result<(), Errno> {
+pub(crate) fn set_attr_held(cred: &Credentials, request: &Request, held: &PathRef, set: &SetAttr) -> Result<(), Errno> {
     held.mount().check_writable()?;
     let sb = held.sb();
     let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
@@ -95,10 +90,10 @@ pub(crate) fn set_attr_held(
     }
     let now = request.now();
     let before = held.attr()?;
-    let _whole = sb.lock_if_split(held.dentry());
+    let _whole = sb.lock_if_sharded(held.dentry());
     check(cred, sb, inode, &before, set)?;
     let set = &allowed(cred, &before, set);
-    let watched = sb.watch(Files { file: Some((inode, 1 + u32::from(set.size.is_some()))), ..Files::default() });
+    let pre_attrs = sb.pre_attrs(Files { file: Some((inode, 1 + u32::from(set.size.is_some()))), ..Files::default() });
     let mut after = sb.fs().set_attr(request, inode, &to_store(cred, sb, &before, set))?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
@@ -125,7 +120,7 @@ pub(crate) fn set_attr_held(
     if set.mode.is_some() && inode.has_acl() {
         sb.chmod_acl(request, held.dentry(), inode, &inode.attr())?;
     }
-    watched.settle(&after);
+    pre_attrs.post_attrs(&after);
     let only_size = SetAttr { size: set.size, ..SetAttr::default() } == *set && set.size.is_some();
     if !only_size {
         publish::touched(sb, EventKind::Attributes, held.dentry());

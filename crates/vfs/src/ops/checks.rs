@@ -1,4 +1,4 @@
-//! Parts of operations that are the same with a lock of the directory and with a reserved name.
+//! Parts of operations that are the same with a lock of the directory and with a locked name.
 
 use crate::base::errno::Errno;
 use crate::fs::After;

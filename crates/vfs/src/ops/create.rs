@@ -5,16 +5,16 @@ use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGI
 use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
 use crate::base::name::PATH_MAX;
-use crate::cache::insert::{Fresh, Rare};
+use crate::cache::insert::{ExtraArgs, NewInodeArgs};
 use crate::cache::reclaim::{MayEvict, SlotKind};
 use crate::cache::returned::Files;
 use crate::cache::superblock::SuperBlock;
-use crate::fs::{Beside, Labels, NewNode};
+use crate::fs::{InitExtra, Labels, NewNode};
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace, PathAt};
+use crate::mount::place::{Base, PathAt, PathRef};
 use crate::ops::checks::{LINK_MARKS, add_link, end_link};
 use crate::ops::entry::{Entry, Operation};
-use crate::ops::last::LastKind;
+use crate::ops::last_component::LastKind;
 use crate::ops::publish;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, InodeRef};
@@ -25,14 +25,14 @@ const LINK_MAX: u32 = 65_000 * 1_000;
 
 /// The entry to create.
 #[derive(Clone, Copy)]
-pub(crate) struct Making<'a> {
+pub(crate) struct CreateArgs<'a> {
     /// Type and permission bits, without the umask.
     pub(crate) mode: u32,
     pub(crate) rdev: u32,
     pub(crate) body: Option<&'a [u8]>,
 }
 
-impl<'a> Making<'a> {
+impl<'a> CreateArgs<'a> {
     #[inline(always)]
     fn dir(mode: u32) -> Self {
         Self { mode: S_IFDIR | mode & (0o777 | S_ISVTX), rdev: 0, body: None }
@@ -55,7 +55,7 @@ impl<'a> Making<'a> {
     }
 }
 
-impl Operation for Making<'_> {
+impl Operation for CreateArgs<'_> {
     type Done = ();
 
     #[inline(always)]
@@ -67,7 +67,7 @@ impl Operation for Making<'_> {
 impl Entry<'_, '_> {
     /// Creates the entry, if it can be created.
     #[inline(always)]
-    fn make_free(&self, may_evict: &mut MayEvict, what: &Making<'_>, labels: Labels<'_>) -> Result<(), Errno> {
+    fn make_free(&self, may_evict: &mut MayEvict, what: &CreateArgs<'_>, labels: Labels<'_>) -> Result<(), Errno> {
         self.check_free(may_evict, what.mode & S_IFMT == S_IFDIR)?;
         self.make(may_evict, what, labels).map(drop)
     }
@@ -77,7 +77,7 @@ impl Entry<'_, '_> {
     pub(crate) fn make<'r>(
         &'r self,
         may_evict: &'r mut MayEvict,
-        what: &Making<'_>,
+        what: &CreateArgs<'_>,
         labels: Labels<'_>,
     ) -> Result<Option<&'r Dentry>, Errno> {
         if self.last.has_nul() {
@@ -91,7 +91,7 @@ impl Entry<'_, '_> {
         // written, and stall.
         let mut new = NewNode::new(Attr::default());
         let beside = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut new.attr)?;
-        let beside = Beside::with_labels(beside, labels);
+        let beside = InitExtra::with_labels(beside, labels);
         let beside = beside.as_deref();
         (new.link_body, new.beside) = (what.body, beside);
         let is_dir = new.attr.is_dir();
@@ -99,13 +99,13 @@ impl Entry<'_, '_> {
             self.check_links(dir)?;
         }
         if let Some(unlocked) = self.unlocked() {
-            return self.make_reserved(unlocked, &mut new);
+            return self.make_name_locked(unlocked, &mut new);
         }
         let request = self.making();
         let now = request.now();
         (new.attr.atime, new.attr.mtime, new.attr.ctime) = (now, now, now);
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
-        let watched = self.watch(Files { dir: Some((dir, 1)), ..Files::default() });
+        let pre_attrs = self.pre_attrs(Files { dir: Some((dir, 1)), ..Files::default() });
         let created = self.sb.fs().create(&request, dir, Some(self.last.name), &mut new);
         // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
         // system may have made it.
@@ -115,14 +115,14 @@ impl Entry<'_, '_> {
         }
         let node = created?;
         let valid = self.sb.valid_in(self.dir);
-        let fresh = Fresh { node, attr: &new.attr, link_body: what.body, valid, rare: Rare::of(beside) };
+        let fresh = NewInodeArgs { node, attr: &new.attr, link_body: what.body, valid, rare: ExtraArgs::of(beside) };
         let made = match self.section() {
             Some(guard) => self.sb.add_in(guard, self.names, slot, self.dir, self.named(), &fresh),
             None => self.sb.add_in(&self.sb.domain.read(), self.names, slot, self.dir, self.named(), &fresh),
         };
         let begun = self.sb.begin_xattrs(&request, made, beside);
         self.touch_dir(dir, 1, i32::from(is_dir), now);
-        watched.settle(&new.after);
+        pre_attrs.post_attrs(&new.after);
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
         if let Err(errno) = begun {
             // An entry that cannot be removed stays without its label.
@@ -137,7 +137,7 @@ impl Entry<'_, '_> {
     fn check_links(&self, dir: &Inode) -> Result<(), Errno> {
         match self.names {
             None if dir.links() >= LINK_MAX => Err(Errno::EMLINK),
-            // So all stripes together cannot pass the limit. Near it, the directory is locked whole.
+            // So all shards together cannot pass the limit. Near it, the directory is locked whole.
             Some(names) if dir.links() >= LINK_MAX / 2 || !names.may_add_subdir(LINK_MAX / 2) => Err(self.leave()),
             _ => Ok(()),
         }
@@ -156,7 +156,7 @@ impl Entry<'_, '_> {
         self.mount.check_writable()
     }
 
-    fn link(&self, may_evict: &mut MayEvict, held: &OwnedPlace) -> Result<(), Errno> {
+    fn link(&self, may_evict: &mut MayEvict, held: &PathRef) -> Result<(), Errno> {
         self.check_free(may_evict, false)?;
         if self.last.has_nul() {
             return Err(Errno::EINVAL);
@@ -177,11 +177,12 @@ impl Entry<'_, '_> {
             return Err(Errno::EMLINK);
         }
         if let Some(unlocked) = self.unlocked() {
-            return self.link_reserved(unlocked, inode, attr.ctime);
+            return self.link_name_locked(unlocked, inode, attr.ctime);
         }
         let (dir, request) = (self.dir_inode()?, self.context.request());
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
-        let watched = self.watch(Files { file: Some((inode, LINK_MARKS)), dir: Some((dir, 1)), ..Files::default() });
+        let pre_attrs =
+            self.pre_attrs(Files { file: Some((inode, LINK_MARKS)), dir: Some((dir, 1)), ..Files::default() });
         add_link(inode, request.now())?;
         let linked = self.sb.fs().link(&request, dir, self.last.name, inode);
         // As for a new file.
@@ -191,7 +192,7 @@ impl Entry<'_, '_> {
         let made = self.sb.add_alias(self.names, slot, self.dir, self.named(), inode, valid);
         self.sb.note_change(self.dir);
         self.touch_dir(dir, 1, 0, request.now());
-        watched.settle(&after);
+        pre_attrs.post_attrs(&after);
         publish::created(self.sb, self.dir, made, self.last.name, false);
         Ok(())
     }
@@ -203,11 +204,11 @@ impl Context {
     pub(super) fn new_attr<'b>(
         &self,
         sb: &SuperBlock,
-        what: &Making<'_>,
+        what: &CreateArgs<'_>,
         dir_inode: &Inode,
         cred: &Credentials,
         attr: &mut Attr,
-    ) -> Result<Option<Box<Beside<'b>>>, Errno> {
+    ) -> Result<Option<Box<InitExtra<'b>>>, Errno> {
         let dir = dir_inode.rights();
         may_block(sb, dir_inode, dir, cred, MAY_WRITE | MAY_EXEC)?;
         let kind = what.mode & S_IFMT;
@@ -223,7 +224,7 @@ impl Context {
             what.mode
         } else if dir_inode.has_default_acl() {
             let mut mode = what.mode;
-            beside = sb.new_acls(dir_inode, &mut mode).map(Beside::new);
+            beside = sb.new_acls(dir_inode, &mut mode).map(InitExtra::new);
             mode
         } else {
             what.mode & !self.umask()
@@ -253,7 +254,7 @@ impl Context {
     /// # Errors
     /// `EEXIST`, `ENOENT`, `ENOTDIR`, `EACCES`, `EMLINK`, those of a walk, and the file system's.
     pub fn mkdir(&self, base: Base<'_>, path: &[u8], mode: u32) -> Result<(), Errno> {
-        self.make(base, path, &Making::dir(mode))
+        self.make(base, path, &CreateArgs::dir(mode))
     }
 
     /// Creates a regular file, FIFO, socket or device node: `mknod(2)`. `rdev` has 32 bits: 12 major, 20
@@ -262,7 +263,7 @@ impl Context {
     /// # Errors
     /// As for [`Context::mkdir`]; `EINVAL` for another type, `EPERM` for a directory, or a device without the capability.
     pub fn mknod(&self, base: Base<'_>, path: &[u8], mode: u32, rdev: u32) -> Result<(), Errno> {
-        self.make(base, path, &Making::node(mode, rdev)?)
+        self.make(base, path, &CreateArgs::node(mode, rdev)?)
     }
 
     /// Creates a symbolic link with the text `body`: `symlink(2)`.
@@ -271,7 +272,7 @@ impl Context {
     /// As for [`Context::mkdir`]; `ENOENT` for an empty body, `ENAMETOOLONG` for one of more than 4095 bytes, `EINVAL` for
     /// one with a NUL byte.
     pub fn symlink(&self, body: &[u8], base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
-        self.make(base, path, &Making::link(body)?)
+        self.make(base, path, &CreateArgs::link(body)?)
     }
 
     /// [`Context::mkdir`] of a directory that has `labels` from its beginning on. No rights are checked for them: they come from a
@@ -280,7 +281,7 @@ impl Context {
     /// # Errors
     /// As for [`Context::mkdir`]; an error of the file system that cannot store a label: then the directory is not made.
     pub fn mkdir_labelled(&self, base: Base<'_>, path: &[u8], mode: u32, labels: Labels<'_>) -> Result<(), Errno> {
-        self.make_labelled(base, path, &Making::dir(mode), labels)
+        self.make_labelled(base, path, &CreateArgs::dir(mode), labels)
     }
 
     /// [`Context::mknod`] in the same way.
@@ -295,7 +296,7 @@ impl Context {
         rdev: u32,
         labels: Labels<'_>,
     ) -> Result<(), Errno> {
-        self.make_labelled(base, path, &Making::node(mode, rdev)?, labels)
+        self.make_labelled(base, path, &CreateArgs::node(mode, rdev)?, labels)
     }
 
     /// [`Context::symlink`] in the same way.
@@ -303,10 +304,16 @@ impl Context {
     /// # Errors
     /// As for [`Context::symlink`] and [`Context::mkdir_labelled`].
     pub fn symlink_labelled(&self, body: &[u8], base: Base<'_>, path: &[u8], labels: Labels<'_>) -> Result<(), Errno> {
-        self.make_labelled(base, path, &Making::link(body)?, labels)
+        self.make_labelled(base, path, &CreateArgs::link(body)?, labels)
     }
 
-    fn make_labelled(&self, base: Base<'_>, path: &[u8], what: &Making<'_>, labels: Labels<'_>) -> Result<(), Errno> {
+    fn make_labelled(
+        &self,
+        base: Base<'_>,
+        path: &[u8],
+        what: &CreateArgs<'_>,
+        labels: Labels<'_>,
+    ) -> Result<(), Errno> {
         if labels.is_empty() {
             return self.make(base, path, what);
         }
@@ -314,7 +321,7 @@ impl Context {
     }
 
     #[inline]
-    fn make(&self, base: Base<'_>, path: &[u8], what: &Making<'_>) -> Result<(), Errno> {
+    fn make(&self, base: Base<'_>, path: &[u8], what: &CreateArgs<'_>) -> Result<(), Errno> {
         self.in_parent_quick(base, path, what)
     }
 
@@ -326,8 +333,7 @@ impl Context {
     /// As for [`Context::mkdir`]; `EPERM` for a directory, by the policy, or by the file's flags; `ENOENT` for a file whose last
     /// name was removed; `EMLINK`; `EXDEV` to another mount.
     pub fn link(&self, old: PathAt<'_>, new: PathAt<'_>, follow: bool) -> Result<(), Errno> {
-        let link =
-            |held: &OwnedPlace| self.in_parent(new.base, new.path, |entry, may_evict| entry.link(may_evict, held));
+        let link = |held: &PathRef| self.in_parent(new.base, new.path, |entry, may_evict| entry.link(may_evict, held));
         match old.base.dir {
             Some(held) if old.path.is_empty() => link(held),
             _ => self.on_held(old.base, old.path, follow, link),
@@ -338,7 +344,7 @@ impl Context {
     ///
     /// # Errors
     /// Those of a walk.
-    pub fn hold(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<OwnedPlace, Errno> {
+    pub fn hold(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<PathRef, Errno> {
         self.resolve(base, path, follow, |found| found.pin())
     }
 }

@@ -23,24 +23,24 @@ use crate::base::flags::Resolve;
 use crate::base::name::{NAME_MAX, Named, PATH_MAX};
 use crate::base::rank::Rank;
 use crate::cache::reclaim::{LockedDirs, MayEvict};
-use crate::cache::returned::{Files, Watched};
-use crate::cache::split::NameLock;
+use crate::cache::returned::{Files, PreAttrs};
+use crate::cache::sharded::NameGuard;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::Request;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace, PathAt};
+use crate::mount::place::{Base, PathAt, PathRef};
 use crate::mount::{Mount, MountRef};
 pub(crate) use crate::ops::entry::in_section::Operation;
 use crate::ops::entry::in_section::keep;
 pub(crate) use crate::ops::entry::kept::{DirAt, Pinned};
-use crate::ops::last::{Last, LastKind};
+use crate::ops::last_component::{Last, LastKind};
 use crate::ops::unlocked::Unlocked;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
-use crate::slots::slot::CountedDentry;
-use crate::slots::stripe::Names;
+use crate::slots::shard::Names;
+use crate::slots::slot::DentryRef;
 use crate::walk::permission::{may, may_block};
-use crate::walk::walk_end::{DirKept, LockedOrCounted, WalkEnd};
+use crate::walk::walk_end::{DirRef, LockedOrRef, WalkEnd};
 use crate::walk::{lookup, nul_or};
 use core::cell::Cell;
 use sync::PerCpuArc;
@@ -68,7 +68,7 @@ impl<'t> Caller<'t> {
 }
 
 /// A locked directory, and the name in it that an operation works on. [`Context::in_parent`] lends it while it has the lock; or, in a
-/// remote file system, while it has reserved the name ([`unlocked`](crate::ops::unlocked)).
+/// remote file system, while it has locked the name ([`unlocked`](crate::ops::unlocked)).
 pub(crate) struct Entry<'t, 'p> {
     pub(crate) context: &'t Context,
     pub(crate) mount: MountRef<'t>,
@@ -76,23 +76,23 @@ pub(crate) struct Entry<'t, 'p> {
     pub(crate) dir: &'t Dentry,
     pub(crate) last: &'t Last<'p>,
     pub(crate) hash: u64,
-    /// Where the directory keeps the name, if it is split: then the name is locked, and not the directory.
+    /// Where the directory keeps the name, if it is sharded: then the name is locked, and not the directory.
     pub(crate) names: Option<&'t Names<'t>>,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
     /// By the context's state at the moment of the lock.
     pub(crate) caller: Caller<'t>,
-    pub(super) keeper: Keeper<'t>,
+    pub(super) keeper: Mode<'t>,
 }
 
-/// What keeps the mount of a directory that is locked, or in which a name is reserved.
+/// What keeps the mount of a directory that is locked, or in which a name is locked.
 #[derive(Clone, Copy)]
-pub(super) enum Keeper<'t> {
+pub(super) enum Mode<'t> {
     /// Set: the operation must be done with the whole directory locked.
     Count(&'t PerCpuArc<Mount>, &'t Cell<bool>),
     /// The walk's section. Set: the operation must be done outside of it.
     Section(&'t ReadGuard<'t>, &'t Cell<bool>),
-    /// The same as a count. The name is reserved, and no lock is held.
+    /// The same as a count. The name is locked, and no directory is.
     Name(&'t PerCpuArc<Mount>, &'t Unlocked<'t>),
 }
 
@@ -101,17 +101,17 @@ impl<'t> Entry<'t, '_> {
     #[inline(always)]
     pub(crate) fn section(&self) -> Option<&'t ReadGuard<'t>> {
         match self.keeper {
-            Keeper::Count(..) | Keeper::Name(..) => None,
-            Keeper::Section(guard, _) => Some(guard),
+            Mode::Count(..) | Mode::Name(..) => None,
+            Mode::Section(guard, _) => Some(guard),
         }
     }
 
-    /// The state of an operation on a reserved name, which has no lock.
+    /// The state of an operation on a locked name, which has no lock.
     #[inline(always)]
     pub(super) fn unlocked(&self) -> Option<&'t Unlocked<'t>> {
         match self.keeper {
-            Keeper::Name(_, unlocked) => Some(unlocked),
-            Keeper::Count(..) | Keeper::Section(..) => None,
+            Mode::Name(_, unlocked) => Some(unlocked),
+            Mode::Count(..) | Mode::Section(..) => None,
         }
     }
 
@@ -121,13 +121,13 @@ impl<'t> Entry<'t, '_> {
     #[cold]
     pub(crate) fn leave(&self) -> Errno {
         match self.keeper {
-            Keeper::Section(_, leaves) | Keeper::Count(_, leaves) => leaves.set(true),
-            Keeper::Name(_, unlocked) => unlocked.begins_again.set(true),
+            Mode::Section(_, leaves) | Mode::Count(_, leaves) => leaves.set(true),
+            Mode::Name(_, unlocked) => unlocked.begins_again.set(true),
         }
         Errno::EAGAIN
     }
 
-    /// Updates the length, links and times of the directory, whose inode is `dir`, or the share of the name's stripe,
+    /// Updates the length, links and times of the directory, whose inode is `dir`, or the share of the name's shard,
     /// after an entry was added (`by` = 1) or removed (-1).
     #[inline(always)]
     pub(super) fn touch_dir(&self, dir: &Inode, by: i64, subdirs: i32, now: i64) {
@@ -139,8 +139,8 @@ impl<'t> Entry<'t, '_> {
 
     /// Samples the files of a change, unless the file system is one that leaves all attributes to the VFS.
     #[inline(always)]
-    pub(super) fn watch(&self, files: Files<'t>) -> Watched<'t> {
-        if self.section().is_some() { Watched::NONE } else { self.sb.watch(files) }
+    pub(super) fn pre_attrs(&self, files: Files<'t>) -> PreAttrs<'t> {
+        if self.section().is_some() { PreAttrs::NONE } else { self.sb.pre_attrs(files) }
     }
 
     /// The directory's inode.
@@ -165,10 +165,10 @@ impl<'t> Entry<'t, '_> {
     #[inline(never)]
     fn find_any<'r>(&'r self, may_evict: &'r mut MayEvict) -> Result<Option<&'r Dentry>, Errno> {
         match self.keeper {
-            Keeper::Count(..) => self.context.find_in(self.sb, may_evict, self.dir, self.named()),
-            Keeper::Name(_, unlocked) => unlocked.find(self),
-            Keeper::Section(..) if self.last.name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
-            Keeper::Section(guard, _) => self.checked(self.sb.lookup_rcu(guard, self.dir, self.named())),
+            Mode::Count(..) => self.context.find_in(self.sb, may_evict, self.dir, self.named()),
+            Mode::Name(_, unlocked) => unlocked.find(self),
+            Mode::Section(..) if self.last.name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
+            Mode::Section(guard, _) => self.checked(self.sb.lookup_rcu(guard, self.dir, self.named())),
         }
     }
 
@@ -195,11 +195,11 @@ impl<'t> Entry<'t, '_> {
     }
 
     /// Holds `dentry`. Not in a walk's section.
-    pub(crate) fn hold(&self, pinned: CountedDentry) -> OwnedPlace {
-        let (Keeper::Count(mount, _) | Keeper::Name(mount, _)) = self.keeper else {
+    pub(crate) fn hold(&self, pinned: DentryRef) -> PathRef {
+        let (Mode::Count(mount, _) | Mode::Name(mount, _)) = self.keeper else {
             unreachable!("a place is held outside of the walk's section")
         };
-        OwnedPlace::new(mount.clone(), pinned)
+        PathRef::new(mount.clone(), pinned)
     }
 }
 
@@ -331,7 +331,7 @@ impl Context {
     #[inline(never)]
     fn in_kept_or_again<'p, R>(
         &self,
-        kept: Option<DirKept>,
+        kept: Option<DirRef>,
         base: Base<'_>,
         last: &Last<'p>,
         path: &'p [u8],
@@ -350,28 +350,28 @@ impl Context {
     #[inline(never)]
     fn in_kept<'p, R>(
         &self,
-        found: DirKept,
+        found: DirRef,
         last: &Last<'p>,
         path: &[u8],
         f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
         whole: &Cell<bool>,
     ) -> Option<Result<R, Errno>> {
-        if found.mount.sb.reserved.is_some() {
-            return self.in_reserved(found, last, path, f);
+        if found.mount.sb.name_locks.is_some() {
+            return self.in_name_locked(found, last, path, f);
         }
-        let DirKept { mount, kept, seq, links } = found;
+        let DirRef { mount, kept, seq, links } = found;
         let (mount, sb) = (&mount, &*mount.sb);
         let hash = sb.hash_again(last.name, last.short);
         let counted;
         let (dir, lock) = match kept {
-            LockedOrCounted::Locked(locked) => {
+            LockedOrRef::Locked(locked) => {
                 let (dir, lock, names) = locked.bind(sb);
-                (dir, NameLock::new(sb.ranks.taken(Rank::Directory, lock), names))
+                (dir, NameGuard::new(sb.ranks.taken(Rank::Directory, lock), names))
             }
-            LockedOrCounted::Counted(dir) => {
+            LockedOrRef::Counted(dir) => {
                 counted = Pinned::of(sb, dir);
-                let lock = match whole.get() || sb.is_limited {
-                    true => NameLock::new(sb.lock_dir(&counted), None),
+                let lock = match whole.get() || sb.is_evictable {
+                    true => NameGuard::new(sb.lock_dir(&counted), None),
                     false => sb.lock_name(&counted, hash, true),
                 };
                 if counted.seq.retry(seq) {
@@ -387,7 +387,7 @@ impl Context {
             let caller = self.caller_rcu(&guard);
             (caller.cred.clone(), caller.timeout)
         };
-        let (caller, keeper) = (Caller { cred: &cred, timeout }, Keeper::Count(mount, whole));
+        let (caller, keeper) = (Caller { cred: &cred, timeout }, Mode::Count(mount, whole));
         let entry = Entry {
             context: self,
             mount: mount.borrow(),

@@ -17,7 +17,7 @@ use crate::base::flags::{InodeFlags, MountFlags, OpenFlags};
 use crate::base::rank::Rank;
 use crate::cache::returned::Files;
 use crate::fs::{Open, OpenState, Opened, Position, Request};
-use crate::mount::place::OwnedPlace;
+use crate::mount::place::PathRef;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first, set_attr_held};
 use crate::ops::publish;
@@ -32,7 +32,7 @@ const RELATIME: i64 = 24 * 3600 * 1_000_000_000;
 
 /// An open file or directory. It stays usable when its name is removed or moved.
 pub struct OpenFile {
-    held: OwnedPlace,
+    held: PathRef,
     flags: OpenFlags,
     /// The opener's credentials, for writes and changes of attributes.
     cred: Credentials,
@@ -58,7 +58,7 @@ impl OpenFile {
     /// # Errors
     /// `EROFS` to write on a read-only mount.
     #[inline]
-    pub(crate) fn new(held: OwnedPlace, flags: OpenFlags, cred: Credentials, timeout: Timeout) -> Result<Self, Errno> {
+    pub(crate) fn new(held: PathRef, flags: OpenFlags, cred: Credentials, timeout: Timeout) -> Result<Self, Errno> {
         if flags.can_write() {
             held.mount().begin_writing()?;
         }
@@ -76,7 +76,7 @@ impl OpenFile {
 
     /// The file as a start of paths.
     #[must_use]
-    pub fn held(&self) -> &OwnedPlace {
+    pub fn held(&self) -> &PathRef {
         &self.held
     }
 
@@ -112,7 +112,7 @@ impl OpenFile {
     /// Attributes: `fstat(2)`.
     ///
     /// # Errors
-    /// Those of [`OwnedPlace::attr`].
+    /// Those of [`PathRef::attr`].
     pub fn attr(&self) -> Result<Attr, Errno> {
         self.held.attr()
     }
@@ -173,7 +173,7 @@ impl OpenFile {
         let request = self.request();
         drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
         let at = if appends { Position::End(offset) } else { Position::At(offset) };
-        let watched = self.held.sb().watch(Files { file: Some((inode, 1)), ..Files::default() });
+        let pre_attrs = self.held.sb().pre_attrs(Files { file: Some((inode, 1)), ..Files::default() });
         let written = self.held.sb().fs().write(&request, &self.open(inode), at, data)?;
         let end = written.end.unwrap_or(offset + written.len as u64);
         let written_to = self.held.dentry();
@@ -183,7 +183,7 @@ impl OpenFile {
             (attr.mtime, attr.ctime) = (request.now(), request.now());
             contents_changed(&self.cred, attr);
         });
-        watched.settle(&written.after);
+        pre_attrs.post_attrs(&written.after);
         publish::touched(self.held.sb(), EventKind::Modified, written_to);
         Ok((written.len, end))
     }
@@ -278,7 +278,7 @@ impl Drop for OpenFile {
 /// Calls the file system's `open`, if it wants that.
 #[inline]
 fn report_opened(
-    held: &OwnedPlace,
+    held: &PathRef,
     flags: OpenFlags,
     cred: &Credentials,
     timeout: Timeout,
@@ -289,7 +289,7 @@ fn report_opened(
 /// Calls the file system's `open`, if a regular file or a directory is opened, and not only a place.
 #[inline(never)]
 fn opened_by_file_system(
-    held: &OwnedPlace,
+    held: &PathRef,
     flags: OpenFlags,
     cred: &Credentials,
     timeout: Timeout,

@@ -23,11 +23,11 @@ use crate::cache::reclaim::SlotKind;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{FileId, NewInode, Request};
 use crate::mount::context::Context;
-use crate::mount::place::{OwnedPlace, Place};
+use crate::mount::place::{PathRef, Place};
 use crate::slots::inode::InodeRef;
-use crate::walk::here::Here;
 use crate::walk::lookup;
 use crate::walk::resolve::is_within;
+use crate::walk::walk_position::Here;
 
 /// The first byte of a handle.
 const VERSION: u8 = 1;
@@ -73,7 +73,7 @@ impl Context {
     ///
     /// # Errors
     /// `EOPNOTSUPP`: its file system has no ids of files.
-    pub fn handle_of(&self, held: &OwnedPlace) -> Result<FileHandle, Errno> {
+    pub fn handle_of(&self, held: &PathRef) -> Result<FileHandle, Errno> {
         let (sb, inode) = (held.sb(), held.inode()?);
         let id = sb.fs().id(inode).ok_or(Errno::EOPNOTSUPP)?;
         Ok(FileHandle { slot: if sb.inodes.is_kept() { 0 } else { sb.slot_number(inode) }, id })
@@ -89,7 +89,7 @@ impl Context {
     /// # Errors
     /// `EPERM` without the capability; `ESTALE`: the file is gone, or lies outside, or is a directory that moves all the time;
     /// `EOPNOTSUPP` if its file system has no ids; `ENOMEM`; those of the file system.
-    pub fn hold_handle(&self, at: &OwnedPlace, handle: &FileHandle) -> Result<OwnedPlace, Errno> {
+    pub fn hold_handle(&self, at: &PathRef, handle: &FileHandle) -> Result<PathRef, Errno> {
         self.hold_shown(at, |is_part| {
             Decoding { at, is_part, id: &handle.id, request: &self.request() }.hold(handle.slot)
         })
@@ -97,7 +97,7 @@ impl Context {
 
     /// Whether [`Context::hold_number`] finds the files of the file system of `at`: it has ids, and its names live in the cache.
     #[must_use]
-    pub fn finds_numbers(&self, at: &OwnedPlace) -> bool {
+    pub fn finds_numbers(&self, at: &PathRef) -> bool {
         let sb = at.sb();
         !sb.inodes.is_kept() && sb.root().inode().is_some_and(|root| sb.fs().id(root).is_some())
     }
@@ -107,7 +107,7 @@ impl Context {
     ///
     /// # Errors
     /// `EOPNOTSUPP` unless [`Context::finds_numbers`]; those of [`Context::hold_handle`].
-    pub fn hold_number(&self, at: &OwnedPlace, ino: u64) -> Result<OwnedPlace, Errno> {
+    pub fn hold_number(&self, at: &PathRef, ino: u64) -> Result<PathRef, Errno> {
         if !self.finds_numbers(at) {
             return Err(Errno::EOPNOTSUPP);
         }
@@ -116,11 +116,7 @@ impl Context {
 
     /// What `find` returns, if it lies below the root of the mount of `at`, and of this context if that is on this mount. `find` gets
     /// whether one of these is another directory than the root of the file system.
-    fn hold_shown(
-        &self,
-        at: &OwnedPlace,
-        find: impl FnOnce(bool) -> Result<OwnedPlace, Errno>,
-    ) -> Result<OwnedPlace, Errno> {
+    fn hold_shown(&self, at: &PathRef, find: impl FnOnce(bool) -> Result<PathRef, Errno>) -> Result<PathRef, Errno> {
         if !self.credentials().capabilities.contains(Capabilities::DAC_READ_SEARCH) {
             return Err(Errno::EPERM);
         }
@@ -137,13 +133,13 @@ impl Context {
 }
 
 /// `found`, unless it is a directory that was removed: `ESTALE`.
-fn connected(found: OwnedPlace) -> Result<OwnedPlace, Errno> {
+fn connected(found: PathRef) -> Result<PathRef, Errno> {
     if found.is_dir() && !found.sb().is_named(found.dentry()) { Err(Errno::ESTALE) } else { Ok(found) }
 }
 
 /// A file that is sought by its id.
 struct Decoding<'a> {
-    at: &'a OwnedPlace,
+    at: &'a PathRef,
     /// Whether it must lie below another directory than the root of its file system.
     is_part: bool,
     id: &'a FileId,
@@ -160,7 +156,7 @@ impl Decoding<'_> {
     }
 
     /// The file, with a name if it is a directory.
-    fn hold(&self, slot: u32) -> Result<OwnedPlace, Errno> {
+    fn hold(&self, slot: u32) -> Result<PathRef, Errno> {
         let sb = self.sb();
         let invalidations = sb.invalidations();
         let new = self.ask()?;
@@ -184,12 +180,7 @@ impl Decoding<'_> {
     }
 
     /// The file by a dentry without a name. `cached` is its inode.
-    fn hold_unnamed(
-        &self,
-        cached: Option<InodeRef<'_>>,
-        new: &NewInode,
-        invalidations: u64,
-    ) -> Result<OwnedPlace, Errno> {
+    fn hold_unnamed(&self, cached: Option<InodeRef<'_>>, new: &NewInode, invalidations: u64) -> Result<PathRef, Errno> {
         let sb = self.sb();
         let slot = match sb.slot(SlotKind::Entry) {
             Ok(slot) => slot,
@@ -223,7 +214,7 @@ impl Decoding<'_> {
     ///
     /// # Errors
     /// `ESTALE`: it is gone by now.
-    fn renew(&self, found: &OwnedPlace, node: u64) -> Result<(), Errno> {
+    fn renew(&self, found: &PathRef, node: u64) -> Result<(), Errno> {
         let (sb, inode) = (self.sb(), found.inode()?);
         let before = inode.before_request();
         let again = self.ask()?;
@@ -237,7 +228,7 @@ impl Decoding<'_> {
     }
 
     /// The file by a name, which its file system reports.
-    fn connect(&self, new: &NewInode) -> Result<OwnedPlace, Errno> {
+    fn connect(&self, new: &NewInode) -> Result<PathRef, Errno> {
         for _ in 0..TRIES {
             let names = self.names()?;
             if let Some(found) = self.walk(&names)?
@@ -269,7 +260,7 @@ impl Decoding<'_> {
     }
 
     /// What these names, the last one first, lead to from the root of the file system; `None`: one of them is gone.
-    fn walk(&self, names: &[Box<[u8]>]) -> Result<Option<OwnedPlace>, Errno> {
+    fn walk(&self, names: &[Box<[u8]>]) -> Result<Option<PathRef>, Errno> {
         let sb = self.sb();
         let mut place = self.at.beside(sb.pin_again(sb.root()));
         for name in names.iter().rev() {
@@ -287,6 +278,6 @@ impl Decoding<'_> {
 }
 
 /// Whether the cached file has the type that its file system reports.
-fn is_kind(found: &OwnedPlace, new: &NewInode) -> bool {
+fn is_kind(found: &PathRef, new: &NewInode) -> bool {
     found.inode().is_ok_and(|inode| inode.attr().kind() == new.attr.kind())
 }

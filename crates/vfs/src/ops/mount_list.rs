@@ -4,7 +4,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
 use crate::mount::Mount;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace, Place, path_in_file_system};
+use crate::mount::place::{Base, PathRef, Place, path_in_file_system};
 use crate::mount::reverse_path::{path_from, path_of_mount};
 use crate::mount::statvfs::StatVfs;
 use crate::slots::dentry::Dentry;
@@ -94,12 +94,12 @@ impl Context {
 }
 
 /// Counts on a dentry that belong to no user: the mount's on its root, and this call's.
-fn own_counts(mount: &Mount, place: &OwnedPlace, dentry: &Dentry) -> u32 {
+fn own_counts(mount: &Mount, place: &PathRef, dentry: &Dentry) -> u32 {
     u32::from(core::ptr::eq(dentry, mount.root())) + u32::from(core::ptr::eq(dentry, place.dentry()))
 }
 
 /// A mount as a context with this root sees it; `None` if it is outside of the root.
-fn describe(mount: &Mount, arc: &sync::PerCpuArc<Mount>, root: &OwnedPlace) -> Option<MountInfo> {
+fn describe(mount: &Mount, arc: &sync::PerCpuArc<Mount>, root: &PathRef) -> Option<MountInfo> {
     let sb = &mount.sb;
     let mountpoint = path_of_mount(sb, arc.borrow(), root.place());
     if mountpoint.starts_with(b"(unreachable)") {

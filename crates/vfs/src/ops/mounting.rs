@@ -9,7 +9,7 @@ use crate::fs::FileSystem;
 use crate::mount::attach::LockedMounts;
 use crate::mount::context::Context;
 use crate::mount::namespace::Namespace;
-use crate::mount::place::{Base, OwnedPlace, PathAt, climbs_to};
+use crate::mount::place::{Base, PathAt, PathRef, climbs_to};
 use crate::mount::{Mount, Owned};
 use prim::shared::PlainArc as Arc;
 use sync::PerCpuArc;
@@ -79,7 +79,7 @@ impl Context {
     }
 
     /// Copies the mounts below `source` to below `top`.
-    fn copy_below(&self, source: &OwnedPlace, top: &Owned, namespace: &Namespace) -> Result<(), Errno> {
+    fn copy_below(&self, source: &PathRef, top: &Owned, namespace: &Namespace) -> Result<(), Errno> {
         let mut points = self.lock_mounts();
         let mut copies: Vec<(PerCpuArc<Mount>, Owned)> = vec![(source.mount().clone(), top.clone())];
         for old in namespace.mounts() {
@@ -121,7 +121,7 @@ impl Context {
         let old = {
             let guard = self.tree().domain.read();
             let from = moved.attachment(&guard).ok_or(Errno::EINVAL)?;
-            OwnedPlace::new(from.parent.clone(), from.parent.sb.pin_again(from.mountpoint()))
+            PathRef::new(from.parent.clone(), from.parent.sb.pin_again(from.mountpoint()))
         };
         let owned = points.detach(&moved).ok_or(Errno::EINVAL)?;
         if let Err(errno) = points.attach(&owned, target.mount(), target.dentry()) {
@@ -230,13 +230,10 @@ impl Context {
         let (pairs, root) = self.namespace().copy();
         let namespace = Namespace::new(self.shared_tree().clone(), root);
         let (old_root, old_cwd) = self.root_and_cwd();
-        let moved = |held: &OwnedPlace| {
+        let moved = |held: &PathRef| {
             let new = pairs.iter().find(|(old, _)| old.borrow().ptr_eq(held.mount().borrow()));
             // Detached mounts are in no namespace and stay as they are.
-            new.map_or_else(
-                || held.clone(),
-                |(_, new)| OwnedPlace::new(new.share(), held.sb().pin_again(held.dentry())),
-            )
+            new.map_or_else(|| held.clone(), |(_, new)| PathRef::new(new.share(), held.sb().pin_again(held.dentry())))
         };
         let (root, cwd) = (moved(&old_root), moved(&old_cwd));
         self.replace(|state| {
@@ -277,7 +274,7 @@ impl Context {
     ///
     /// # Errors
     /// `EINVAL`: it is not a mount point. `EBUSY`: it is the root of the namespace.
-    pub(super) fn mounted_at(&self, place: &OwnedPlace) -> Result<Owned, Errno> {
+    pub(super) fn mounted_at(&self, place: &PathRef) -> Result<Owned, Errno> {
         let mount = place.mount();
         if !core::ptr::eq(place.dentry(), mount.root()) {
             return Err(Errno::EINVAL);
@@ -289,12 +286,12 @@ impl Context {
 
     /// # Errors
     /// `ENOTDIR` if only one is a directory.
-    pub(super) fn check_kinds(&self, is_dir: bool, target: &OwnedPlace) -> Result<(), Errno> {
+    pub(super) fn check_kinds(&self, is_dir: bool, target: &PathRef) -> Result<(), Errno> {
         if is_dir == target.dentry().object().is_dir() { Ok(()) } else { Err(Errno::ENOTDIR) }
     }
 
     /// Mounts `mount`, and the mounts on it, at `target`.
-    fn attach(&self, mount: &Owned, target: OwnedPlace) -> Result<(), Errno> {
+    fn attach(&self, mount: &Owned, target: PathRef) -> Result<(), Errno> {
         let attached = self.attach_at(mount, &target);
         if attached.is_err() {
             // The copies below hold it.
@@ -303,7 +300,7 @@ impl Context {
         attached
     }
 
-    fn attach_at(&self, mount: &Owned, target: &OwnedPlace) -> Result<(), Errno> {
+    fn attach_at(&self, mount: &Owned, target: &PathRef) -> Result<(), Errno> {
         self.check_kinds(mount.root().object().is_dir(), target)?;
         let namespace = self.namespace();
         let mut points = self.lock_mounts();

@@ -5,16 +5,16 @@ use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFM
 use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags, Resolve};
-use crate::cache::insert::{Fresh, Rare};
+use crate::cache::insert::{ExtraArgs, NewInodeArgs};
 use crate::cache::reclaim::{MayEvict, SlotKind};
-use crate::fs::{Beside, Labels, NewNode};
+use crate::fs::{InitExtra, Labels, NewNode};
 use crate::mount::Mount;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace, PathAt};
-use crate::ops::create::Making;
+use crate::mount::place::{Base, PathAt, PathRef};
+use crate::ops::create::CreateArgs;
 use crate::ops::entry::Entry;
 use crate::ops::file::OpenFile;
-use crate::ops::last::LastKind;
+use crate::ops::last_component::LastKind;
 use crate::ops::unlocked::Unlocked;
 use crate::slots::dentry::Dentry;
 use crate::walk::follow::{LinkStep, leads_to_root};
@@ -27,7 +27,7 @@ enum OpenEnd {
     Mounted(Attr),
     /// A symbolic link to follow: the directory to start from, the text, and the number of links followed
     /// before.
-    Link(OwnedPlace, Vec<u8>, u32),
+    Link(PathRef, Vec<u8>, u32),
 }
 
 impl Context {
@@ -121,7 +121,7 @@ impl Context {
     #[inline]
     pub(super) fn opened(
         &self,
-        held: OwnedPlace,
+        held: PathRef,
         flags: OpenFlags,
         cred: Credentials,
         timeout: Timeout,
@@ -179,10 +179,10 @@ impl Context {
             .resolve(base, path, true, |found| if found.object.is_dir() { found.pin() } else { Err(Errno::ENOTDIR) })?;
         dir.mount().check_writable()?;
         let (sb, cred) = (dir.sb(), self.credentials());
-        let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
+        let what = CreateArgs { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
         let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
         let mut new = NewNode::new(Attr::default());
-        let beside = Beside::with_labels(self.new_attr(sb, &what, dir_inode, &cred, &mut new.attr)?, labels);
+        let beside = InitExtra::with_labels(self.new_attr(sb, &what, dir_inode, &cred, &mut new.attr)?, labels);
         let beside = beside.as_deref();
         new.beside = beside;
         let request = self.making(sb);
@@ -191,7 +191,7 @@ impl Context {
         let slot = sb.slot(SlotKind::Entry)?;
         let node = sb.fs().create(&request, dir_inode, None, &mut new)?;
         let valid = sb.valid_in(dir.dentry());
-        let fresh = Fresh { node, attr: &new.attr, link_body: None, valid, rare: Rare::of(beside) };
+        let fresh = NewInodeArgs { node, attr: &new.attr, link_body: None, valid, rare: ExtraArgs::of(beside) };
         let made = dir.beside(sb.add_unnamed(slot, dir.dentry(), &fresh));
         if let Some(inode) = made.dentry().inode().filter(|_| !flags.contains(OpenFlags::EXCL)) {
             inode.set_linkable();
@@ -211,7 +211,7 @@ impl Context {
             return Err(Errno::EINVAL);
         }
         let mut links = 0;
-        let mut from: Option<(OwnedPlace, Vec<u8>)> = None;
+        let mut from: Option<(PathRef, Vec<u8>)> = None;
         // A scoped walk stays in its first scope, wherever a link lies.
         let cwd = base.resolve.is_scoped().then(|| self.root_and_cwd().1);
         let scope = base.scope.or(base.dir).or(cwd.as_ref());
@@ -305,7 +305,7 @@ impl Entry<'_, '_> {
         (mode, labels): (u32, Labels<'_>),
     ) -> Result<OpenEnd, Errno> {
         self.mount.check_writable()?;
-        let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
+        let what = CreateArgs { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
         let made = self.make(may_evict, &what, labels)?.ok_or(Errno::ESTALE)?;
         // Created under the directory's lock, which is still held, or held by the operation: no other thread can have removed the
         // name.
@@ -347,7 +347,7 @@ pub(super) fn check_open(
         && !flags.intersects(OpenFlags::DIRECTORY.union(OpenFlags::NOATIME));
     if !is_plain {
         check_kind(attr.mode, flags)?;
-        check_cut(mount, attr, flags)?;
+        check_truncate(mount, attr, flags)?;
     }
     granted()?;
     if is_plain { Ok(()) } else { check_opened(mount, attr, cred, flags) }
@@ -379,7 +379,7 @@ fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
 
 /// Checks for truncation on a read-only mount, before the checks of ownership, as in Linux.
 #[cold]
-fn check_cut(mount: &Mount, attr: &Attr, flags: OpenFlags) -> Result<(), Errno> {
+fn check_truncate(mount: &Mount, attr: &Attr, flags: OpenFlags) -> Result<(), Errno> {
     if flags.contains(OpenFlags::TRUNC) && attr.kind() == S_IFREG {
         mount_allows(mount, attr, MAY_WRITE)
     } else {

@@ -2,7 +2,7 @@
 
 use crate::base::errno::Errno;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace, PathAt, climbs_to};
+use crate::mount::place::{Base, PathAt, PathRef, climbs_to};
 
 impl Context {
     /// Makes the mount at `new_root` the root of this context's namespace and of this context, and mounts the old root at `put_old`:
@@ -21,7 +21,7 @@ impl Context {
     ///
     /// # Errors
     /// As for [`Context::pivot_root`]; `EXDEV` for a place of another tree.
-    pub fn pivot_root_to(&self, new_root: &OwnedPlace, put_old: &OwnedPlace) -> Result<(), Errno> {
+    pub fn pivot_root_to(&self, new_root: &PathRef, put_old: &PathRef) -> Result<(), Errno> {
         self.pivot(PathAt::new(Base::at(new_root), b"."), PathAt::new(Base::at(put_old), b"."))
     }
 
@@ -35,8 +35,8 @@ impl Context {
         let (root, cwd) = self.root_and_cwd();
         let mut points = self.lock_mounts();
         let namespace = self.namespace();
-        let is_mount_root = |held: &OwnedPlace| core::ptr::eq(held.dentry(), held.mount().root());
-        let on_root = |held: &OwnedPlace| held.mount().ptr_eq(root.mount());
+        let is_mount_root = |held: &PathRef| core::ptr::eq(held.dentry(), held.mount().root());
+        let on_root = |held: &PathRef| held.mount().ptr_eq(root.mount());
         self.check_shown(new.mount())?;
         self.check_shown(root.mount())?;
         self.check_shown(put_old.mount())?;
@@ -55,7 +55,7 @@ impl Context {
         points.attach(&old_root, put_old.mount(), put_old.dentry())?;
         namespace.set_root(new_mount);
         drop(points);
-        let moved = |held: &OwnedPlace| on_root(held) && is_mount_root(held);
+        let moved = |held: &PathRef| on_root(held) && is_mount_root(held);
         let (root_moves, cwd_moves) = (moved(&root), moved(&cwd));
         self.replace(|state| {
             if root_moves {

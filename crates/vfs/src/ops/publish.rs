@@ -5,7 +5,7 @@
 //! before, while the entry still shows the way up; so [`removed`] comes before it, and [`gone`] after it.
 //!
 //! # How it is locked
-//! Changes of names are published under the lock of their directory, or of the name where that is split, so events of one name come
+//! Changes of names are published under the lock of their directory, or of the name where that is sharded, so events of one name come
 //! in order. The climb reads the way up without a lock, as a reverse path does, and repeats if something on it
 //! moved.
 
@@ -15,7 +15,7 @@ use crate::cache::moving::MoveEnd;
 use crate::cache::observer::{Changed, Identity};
 use crate::cache::superblock::SuperBlock;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace};
+use crate::mount::place::{Base, PathRef};
 use crate::notify::{Change, EventKind, Home, Scope, Trail, Watch, Watches};
 use crate::slots::dentry::Dentry;
 use crate::walk::permission::{may, may_rcu};
@@ -37,7 +37,7 @@ impl<'a> From<MoveEnd<'a>> for FirstStep<'a> {
     }
 }
 
-impl Home for OwnedPlace {
+impl Home for PathRef {
     fn watches(&self) -> &Watches {
         &self.sb().watches
     }

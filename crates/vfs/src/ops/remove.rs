@@ -11,14 +11,14 @@ use crate::mount::context::Context;
 use crate::mount::place::Base;
 use crate::ops::checks::check_no_mount;
 use crate::ops::entry::{Entry, Operation};
-use crate::ops::last::LastKind;
+use crate::ops::last_component::LastKind;
 use crate::ops::publish;
 use crate::slots::dentry::Dentry;
 use crate::walk::permission::{flags_allow, may_block};
 use prim::atomic::Ordering::Relaxed;
 
 /// The most bytes of a file that are freed in a walk's section: freeing takes some 20 us there.
-pub(super) const MOST_FREED: u64 = 1 << 20;
+pub(super) const MAX_FREED: u64 = 1 << 20;
 
 impl Context {
     /// Removes the name of anything but a directory: `unlink(2)`. The file is freed when it has no name and
@@ -49,7 +49,7 @@ impl Context {
             may_remove(entry.caller.cred, entry.sb, entry.dir, victim, true)?;
             check_no_mount(victim)?;
             if let Some(unlocked) = entry.unlocked() {
-                return entry.remove_reserved(unlocked, victim, true);
+                return entry.remove_name_locked(unlocked, victim, true);
             }
             // After the release of this lock no entry can be created in it, since it is unhashed.
             let _held = entry.sb.lock_dir_nested(victim);
@@ -111,7 +111,7 @@ impl Operation for Unlink {
         }
         may_remove(entry.caller.cred, entry.sb, entry.dir, victim, false)?;
         if let Some(unlocked) = entry.unlocked() {
-            return entry.remove_reserved(unlocked, victim, false);
+            return entry.remove_name_locked(unlocked, victim, false);
         }
         check_no_mount(victim)?;
         entry.remove(victim, false)
@@ -133,11 +133,11 @@ impl Entry<'_, '_> {
     #[inline(always)]
     fn remove(&self, victim: &Dentry, is_dir: bool) -> Result<(), Errno> {
         let inode = victim.inode().ok_or(Errno::ENOENT)?;
-        if self.section().is_some() && inode.stored() > MOST_FREED {
+        if self.section().is_some() && inode.stored() > MAX_FREED {
             return Err(self.leave());
         }
         let (dir, request) = (self.dir_inode()?, self.caller.request());
-        let watched = self.watch(Files { file: Some((inode, 1)), dir: Some((dir, 1)), ..Files::default() });
+        let pre_attrs = self.pre_attrs(Files { file: Some((inode, 1)), dir: Some((dir, 1)), ..Files::default() });
         let after = self.sb.fs().unlink(&request, dir, self.last.name, inode)?;
         if is_dir {
             self.sb.forget_children(victim);
@@ -146,7 +146,7 @@ impl Entry<'_, '_> {
         let (links, now) = (if is_dir { 2 } else { 1 }, request.now());
         self.sb.delete_in(self.section(), self.names, self.dir, victim, self.hash, links, now);
         self.touch_dir(dir, -1, -i32::from(is_dir), now);
-        watched.settle(&after);
+        pre_attrs.post_attrs(&after);
         publish::gone(self.sb, self.dir, self.last.name, gone);
         Ok(())
     }

@@ -1,18 +1,18 @@
 //! rename: moves of a name, and exchanges of two.
 //!
 //! # How it is locked
-//! A file's rename has the locks of both names: those of their directories, or of their stripes where these are split. Beside a
+//! A file's rename has the locks of both names: those of their directories, or of their shards where these are sharded. Beside a
 //! name of one directory, a name of another one is only tried. What needs more has the directories whole, as all renames have them in a
-//! file system whose names the cache may evict: renames of directories in or between split directories, exchanges there, and each move
+//! file system whose names the cache may evict: renames of directories in or between sharded directories, exchanges there, and each move
 //! of a directory to another one. That takes `rename_lock` first, so that no ancestor changes, and locks ancestors first; so does a
-//! rename that often finds the second lock taken. So moves of files in unrelated directories, and of different names in split ones,
-//! share no lock. [`ends`] has the locks; [`reserved_ends`] is a rename in a slow file system, which reserves the names.
+//! rename that often finds the second lock taken. So moves of files in unrelated directories, and of different names in sharded ones,
+//! share no lock. [`ends`] has the locks; [`name_locked_ends`] is a rename in a remote file system, which locks the names.
 //!
 //! A rename takes the locks of both names in the read sections of both walks, if it can at once ([`Context::rename_here`]): it
 //! counts neither directory then. Where the file system never waits, all of it takes place there.
 
 mod ends;
-mod reserved_ends;
+mod name_locked_ends;
 
 use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
 use crate::base::errno::Errno;
@@ -23,23 +23,23 @@ use crate::mount::context::Context;
 use crate::mount::place::{Base, PathAt};
 use crate::ops::checks::check_no_mount;
 use crate::ops::entry::{Caller, DirAt, Pinned};
-use crate::ops::last::{Last, LastKind};
+use crate::ops::last_component::{Last, LastKind};
 use crate::ops::publish;
-use crate::ops::remove::{MOST_FREED, may_remove};
+use crate::ops::remove::{MAX_FREED, may_remove};
 use crate::ops::rename::ends::{
-    Ends, HeldEnds, KeptEnds, Leaves, Plan, Tried, dirs_above, is_below, lock_ends, lock_here,
+    Attempt, DetachedEnds, Ends, LockedEnds, Plan, Retry, dirs_above, is_below, lock_ends, lock_here,
 };
 use crate::slots::dentry::Dentry;
 use crate::walk::permission::{may, may_block};
 use crate::walk::walk_end::WalkEnd;
 
 /// Searches for both ends of a rename, while another client replaces the file.
-const MOST_TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 
 /// How far the sections of the walks have brought a rename.
-enum Reached {
+enum Stage {
     Done(Result<(), Errno>),
-    Locked(KeptEnds),
+    Locked(DetachedEnds),
 }
 
 impl Context {
@@ -76,15 +76,15 @@ impl Context {
             })?;
             let old_at = match (reached, &plan) {
                 (Ok(old_at), _) => old_at,
-                (Err(Reached::Locked(kept)), Some(plan)) => match self.rename_kept(kept, plan)? {
-                    Tried::Done => return Ok(()),
+                (Err(Stage::Locked(kept)), Some(plan)) => match self.rename_kept(kept, plan)? {
+                    Attempt::Done => return Ok(()),
                     _ => {
                         plan.is_whole.set(true);
                         continue;
                     }
                 },
-                (Err(Reached::Done(done)), _) => return done,
-                (Err(Reached::Locked(_)), None) => unreachable!("a try has a plan"),
+                (Err(Stage::Done(done)), _) => return done,
+                (Err(Stage::Locked(_)), None) => unreachable!("a try has a plan"),
             };
             let plan = plan.as_ref().ok_or(Errno::ENOENT)?;
             let new_at = self.parent(new.base, new.path, &plan.lasts[1])?;
@@ -99,17 +99,17 @@ impl Context {
             }
             old_at.mount().check_writable()?;
             match self.rename_at([&old_at, &new_at], plan)? {
-                Tried::Done => return Ok(()),
-                Tried::Changed => {}
-                Tried::NeedsWhole => plan.is_whole.set(true),
+                Attempt::Done => return Ok(()),
+                Attempt::Changed => {}
+                Attempt::NeedsWhole => plan.is_whole.set(true),
             }
         }
     }
 
     /// The rename, or its locks, in the section of the walk that has reached the directory of the old name, if rcu-walk leads to that of
     /// the new one.
-    fn try_rename_here(&self, from: &WalkEnd<'_>, base: Base<'_>, plan: &Plan<'_>) -> Option<Reached> {
-        if plan.is_whole.get() || !from.is_in_section() || from.sb().is_limited {
+    fn try_rename_here(&self, from: &WalkEnd<'_>, base: Base<'_>, plan: &Plan<'_>) -> Option<Stage> {
+        if plan.is_whole.get() || !from.is_in_section() || from.sb().is_evictable {
             return None;
         }
         let mut reached = None;
@@ -136,14 +136,14 @@ impl Context {
 
     /// The rename in the sections of the walks that have reached both directories, or, where the file system may wait, its locks. `None`:
     /// it needs more than can be had there. Then nothing has changed.
-    fn rename_here(&self, from: &WalkEnd<'_>, to: &WalkEnd<'_>, plan: &Plan<'_>) -> Option<Reached> {
+    fn rename_here(&self, from: &WalkEnd<'_>, to: &WalkEnd<'_>, plan: &Plan<'_>) -> Option<Stage> {
         if !from.mount.ptr_eq(to.mount) || from.mount.check_writable().is_err() {
             return None;
         }
         let sb = from.sb();
         let hashes = plan.lasts.map(|last| sb.hash_again(last.name, last.short));
         if !sb.never_waits {
-            return KeptEnds::lock(from, to, hashes, plan).map(Reached::Locked);
+            return DetachedEnds::lock(from, to, hashes, plan).map(Stage::Locked);
         }
         let locks = lock_here(from, to, hashes, plan)?;
         let caller = self.caller_rcu(from.guard);
@@ -151,9 +151,9 @@ impl Context {
             Ends { in_section: true, ..Ends::new(sb, [from.dentry, to.dentry], hashes, plan, locks.names, caller) };
         let done = self.rename_by_name(&ends);
         match ends.leaves.get() {
-            Leaves::No => return Some(Reached::Done(done)),
-            Leaves::Section => {}
-            Leaves::Locks => plan.is_whole.set(true),
+            Retry::No => return Some(Stage::Done(done)),
+            Retry::Section => {}
+            Retry::Locks => plan.is_whole.set(true),
         }
         from.unlocked();
         to.unlocked();
@@ -161,7 +161,7 @@ impl Context {
     }
 
     /// The rename with the locks that were taken in the sections of the walks.
-    fn rename_kept(&self, kept: KeptEnds, plan: &Plan<'_>) -> Result<Tried, Errno> {
+    fn rename_kept(&self, kept: DetachedEnds, plan: &Plan<'_>) -> Result<Attempt, Errno> {
         kept.bind(|sb, dirs, hashes, locks| {
             self.with_caller(|caller| {
                 let ends = Ends::new(sb, dirs, hashes, plan, locks.names, caller);
@@ -182,10 +182,10 @@ impl Context {
     }
 
     /// The rename in two directories that the walks have counted.
-    fn rename_at(&self, at: [&DirAt; 2], plan: &Plan<'_>) -> Result<Tried, Errno> {
+    fn rename_at(&self, at: [&DirAt; 2], plan: &Plan<'_>) -> Result<Attempt, Errno> {
         let sb = at[0].sb();
-        if sb.reserved.is_some() {
-            return self.with_caller(|caller| self.rename_reserved(at, plan, caller));
+        if sb.name_locks.is_some() {
+            return self.with_caller(|caller| self.rename_name_locked(at, plan, caller));
         }
         let hashes = plan.lasts.map(|last| sb.hash(last.name));
         let mut held = match lock_ends(at, hashes, plan) {
@@ -194,12 +194,12 @@ impl Context {
         };
         let dirs = at.map(DirAt::dir);
         self.with_caller(|caller| match &mut held {
-            HeldEnds::Names(locks) => {
+            LockedEnds::Names(locks) => {
                 let ends = Ends::new(sb, dirs, hashes, plan, locks.names, caller);
                 let done = self.rename_by_name(&ends);
                 ends.tried(done)
             }
-            HeldEnds::Dirs { locks, ordered } => {
+            LockedEnds::Dirs { locks, ordered } => {
                 let ends = Ends::new(sb, dirs, hashes, plan, [None, None], caller);
                 let ends = Ends { is_ordered: ordered.is_some(), ..ends };
                 let done = self.rename_in_dirs(&ends, locks.may_evict());
@@ -219,11 +219,11 @@ impl Context {
     fn rename_in_dirs(&self, ends: &Ends<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno> {
         let (old, new) = (&ends.old, &ends.new);
         match dirs_above(ends, may_evict) {
-            Some(_) if !ends.is_ordered => return Err(ends.leave(Leaves::Locks)),
+            Some(_) if !ends.is_ordered => return Err(ends.leave(Retry::Locks)),
             Some((false, false)) | None => {}
             Some((moved_above, _)) => return Err(self.refused_above(ends, may_evict, moved_above)?),
         }
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             let moved = self.find_in(ends.sb, may_evict, old.dir, old.named())?.ok_or(Errno::ENOENT)?;
             // The next search may evict what is not held.
             let moved = Pinned::new(ends.sb, moved);
@@ -268,8 +268,8 @@ impl Context {
         }
         let (is_dir, target_inode) = (moved.object().is_dir(), target.and_then(Dentry::inode));
         // Freeing a large file takes long.
-        if ends.in_section && target_inode.is_some_and(|target| target.stored() > MOST_FREED) {
-            return Err(ends.leave(Leaves::Section));
+        if ends.in_section && target_inode.is_some_and(|target| target.stored() > MAX_FREED) {
+            return Err(ends.leave(Retry::Section));
         }
         let victim = target.filter(|_| is_dir);
         let target_lock = victim.map(|victim| ends.sb.lock_dir_nested(victim));
@@ -297,7 +297,7 @@ fn check_found(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>) -> 
         return Err(Errno::ENOTDIR);
     }
     if !ends.suffice(is_dir, target, exchange) {
-        return Err(ends.leave(Leaves::Locks));
+        return Err(ends.leave(Retry::Locks));
     }
     if ends.are_two {
         if core::ptr::eq(moved, new.dir) || (is_dir && is_below(new.dir, moved)) {
@@ -347,7 +347,7 @@ fn move_checked(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, is
     let request = ends.caller.request();
     let inode = moved.inode().ok_or(Errno::ENOENT)?;
     let rename = ends.rename(inode, target.and_then(Dentry::inode))?;
-    let watched = ends.watch(&rename);
+    let pre_attrs = ends.pre_attrs(&rename);
     let after = sb.fs().rename(&request, &rename)?;
     inode.link_changed(0, request.now());
     match target {
@@ -363,7 +363,7 @@ fn move_checked(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, is
     let replaced = target.is_some();
     old.touch(sb, -1, -subdir, request.now());
     new.touch(sb, i64::from(!replaced), if replaced { 0 } else { subdir }, request.now());
-    watched.settle(&after);
+    pre_attrs.post_attrs(&after);
     publish::gone(sb, new.dir, new.last.name, gone);
     publish::moved(sb, moved, at_old, at_new, is_dir);
     Ok(())
@@ -376,7 +376,7 @@ fn exchange_checked(ends: &Ends<'_, '_>, a: &Dentry, b: &Dentry) -> Result<(), E
     let request = ends.caller.request();
     let (a_inode, b_inode) = (a.inode().ok_or(Errno::ENOENT)?, b.inode().ok_or(Errno::ENOENT)?);
     let rename = ends.rename(a_inode, Some(b_inode))?;
-    let watched = ends.watch(&rename);
+    let pre_attrs = ends.pre_attrs(&rename);
     let after = sb.fs().rename(&request, &rename)?;
     a_inode.link_changed(0, request.now());
     b_inode.link_changed(0, request.now());
@@ -386,7 +386,7 @@ fn exchange_checked(ends: &Ends<'_, '_>, a: &Dentry, b: &Dentry) -> Result<(), E
     let subdirs = if ends.are_two { i32::from(b_dir) - i32::from(a_dir) } else { 0 };
     old.touch(sb, 0, subdirs, request.now());
     new.touch(sb, 0, -subdirs, request.now());
-    watched.settle(&after);
+    pre_attrs.post_attrs(&after);
     publish::moved(sb, a, at_a, at_b, a_dir);
     publish::moved(sb, b, at_b, at_a, b_dir);
     Ok(())

@@ -1,7 +1,7 @@
-//! Operations on a reserved name: the file system is called with no lock held.
+//! Operations on a locked name: the file system is called with no directory locked.
 //!
 //! # How they work
-//! In a remote file system an operation reserves its name ([`reserved`](crate::cache::reserved)), looks it up as a walk does, locks the
+//! In a remote file system an operation locks its name ([`name_locks`](crate::cache::name_locks)), looks it up as a walk does, locks the
 //! directory to check what must not change during the call, releases the lock, calls the file system, and locks the directory again to
 //! change the cache. The entry that was looked up is counted meanwhile.
 //!
@@ -10,7 +10,7 @@
 //! name that was created may have its entry already, and one that was removed may have none any more.
 //!
 //! # How it is locked
-//! As [`reserved`](crate::cache::reserved). A thread has at most the locks of one directory and of another one in it.
+//! As [`name_locks`](crate::cache::name_locks). A thread has at most the locks of one directory and of another one in it.
 //!
 //! # Where it comes from
 //! As [`entry`](crate::ops::entry).
@@ -18,34 +18,34 @@
 use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
 use crate::base::name::NAME_MAX;
-use crate::cache::insert::{Fresh, Rare};
+use crate::cache::insert::{ExtraArgs, NewInodeArgs};
+use crate::cache::name_locks::NameLockGuard;
 use crate::cache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
-use crate::cache::reserved::ReservedNames;
 use crate::cache::returned::Files;
 use crate::fs::{NewNode, Request};
 use crate::mount::context::Context;
-use crate::mount::place::OwnedPlace;
+use crate::mount::place::PathRef;
 use crate::ops::checks::{LINK_MARKS, add_link, check_no_mount, end_link};
-use crate::ops::entry::{Caller, Entry, Keeper};
-use crate::ops::last::Last;
+use crate::ops::entry::{Caller, Entry, Mode};
+use crate::ops::last_component::Last;
 use crate::ops::publish;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, InodeRef};
-use crate::slots::slot::CountedDentry;
-use crate::walk::here::Here;
+use crate::slots::slot::DentryRef;
 use crate::walk::lookup;
 use crate::walk::nul_or;
-use crate::walk::walk_end::{DirKept, LockedOrCounted};
+use crate::walk::walk_end::{DirRef, LockedOrRef};
+use crate::walk::walk_position::Here;
 use core::cell::{Cell, OnceCell};
 
-/// What an operation on a reserved name has: the name, and the entries that it holds.
+/// What an operation on a locked name has: the name, and the entries that it holds.
 pub(crate) struct Unlocked<'t> {
     /// Empty in a fast file system, which has no such operation.
-    name: Option<ReservedNames<'t>>,
+    name: Option<NameLockGuard<'t>>,
     dir: &'t Here,
     deadline: Option<i64>,
-    found: OnceCell<CountedDentry>,
-    made: OnceCell<CountedDentry>,
+    found: OnceCell<DentryRef>,
+    made: OnceCell<DentryRef>,
     /// What was looked up is not in the cache any more: the operation begins again.
     pub(super) begins_again: Cell<bool>,
 }
@@ -66,22 +66,22 @@ impl<'t> Unlocked<'t> {
             return Err(Errno::ENAMETOOLONG);
         }
         let request = self.with_deadline(entry.caller.request());
-        let found = lookup::find_reserved(self.dir, entry.last.name, &request)?;
+        let found = lookup::find_name_locked(self.dir, entry.last.name, &request)?;
         Ok(found.map(|found| self.hold(&self.found, found)))
     }
 
     /// Gives the name back: the operation changes nothing.
     pub(super) fn give_back(&self) {
-        self.name.iter().for_each(ReservedNames::give_back);
+        self.name.iter().for_each(NameLockGuard::give_back);
     }
 
-    /// Waits until no name of the directory `dir`, which is about to be removed, is reserved: `ETIMEDOUT`.
+    /// Waits until no name of the directory `dir`, which is about to be removed, is locked: `ETIMEDOUT`.
     fn close(&self, dir: &Dentry) -> Result<(), Errno> {
         self.name.iter().try_for_each(|name| name.close(dir, Deadline::at(self.deadline)))
     }
 
     /// Holds an entry for as long as the operation.
-    fn hold<'r>(&'r self, place: &'r OnceCell<CountedDentry>, entry: CountedDentry) -> &'r Dentry {
+    fn hold<'r>(&'r self, place: &'r OnceCell<DentryRef>, entry: DentryRef) -> &'r Dentry {
         if let Err(entry) = place.set(entry) {
             self.dir.sb().unpin(entry);
         }
@@ -101,23 +101,23 @@ impl Context {
     /// left the cache, so the operation walks again.
     #[cold]
     #[inline(never)]
-    pub(super) fn in_reserved<'p, R>(
+    pub(super) fn in_name_locked<'p, R>(
         &self,
-        found: DirKept,
+        found: DirRef,
         last: &Last<'p>,
         path: &[u8],
         f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Option<Result<R, Errno>> {
-        let DirKept { mount, kept, seq, links } = found;
+        let DirRef { mount, kept, seq, links } = found;
         let sb = &*mount.sb;
         let dir = match kept {
-            LockedOrCounted::Locked(locked) => {
+            LockedOrRef::Locked(locked) => {
                 let (dir, _lock, _) = locked.bind(sb);
                 sb.pin_again(dir)
             }
-            LockedOrCounted::Counted(dir) => dir,
+            LockedOrRef::Counted(dir) => dir,
         };
-        let at = Here::Counted(OwnedPlace::new(mount.clone(), dir));
+        let at = Here::Counted(PathRef::new(mount.clone(), dir));
         let hash = sb.hash_again(last.name, last.short);
         let (cred, timeout) = {
             let guard = self.tree().domain.read();
@@ -126,7 +126,7 @@ impl Context {
         };
         let caller = Caller { cred: &cred, timeout };
         let deadline = caller.request().deadline;
-        let name = match sb.reserve([(at.dentry(), hash); 2], Deadline::at(deadline)) {
+        let name = match sb.lock_remote_names([(at.dentry(), hash); 2], Deadline::at(deadline)) {
             Ok(name) => name,
             Err(errno) => return Some(Err(errno)),
         };
@@ -145,7 +145,7 @@ impl Context {
             names: None,
             links,
             caller,
-            keeper: Keeper::Name(&mount, &unlocked),
+            keeper: Mode::Name(&mount, &unlocked),
         };
         // What is found is counted, so it needs no right to stay.
         let done = f(&entry, LockedDirs::new(()).may_evict());
@@ -158,7 +158,7 @@ impl Context {
 
 impl<'t> Entry<'t, '_> {
     /// Checks, with the directory locked, that it has its name, that `old`, the entry that will go, is still that of the name, and
-    /// that nothing is mounted on it. From then on the name is in change.
+    /// that nothing is mounted on it. From then on the name is in flight.
     fn begin_change(&self, unlocked: &Unlocked<'t>, old: Option<&Dentry>) -> Result<(), Errno> {
         let _held = self.sb.lock_dir(self.dir);
         if !self.dir.object().is_hashed() {
@@ -174,7 +174,7 @@ impl<'t> Entry<'t, '_> {
                 self.context.check_empty(old)?;
             }
         }
-        unlocked.name.iter().for_each(ReservedNames::begin_change);
+        unlocked.name.iter().for_each(NameLockGuard::begin_change);
         Ok(())
     }
 
@@ -193,13 +193,13 @@ impl<'t> Entry<'t, '_> {
         is_replaced
     }
 
-    /// [`Entry::make`] of a reserved name, after its checks.
+    /// [`Entry::make`] of a locked name, after its checks.
     ///
     /// # Errors
     /// The file system's; `ESTALE`: it has made the entry, but the name or the directory leads elsewhere by now.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_reserved<'r>(
+    pub(super) fn make_name_locked<'r>(
         &'r self,
         unlocked: &'r Unlocked<'t>,
         new: &mut NewNode<'_>,
@@ -211,16 +211,16 @@ impl<'t> Entry<'t, '_> {
         let slot = sb.slot(SlotKind::Entry)?;
         self.begin_change(unlocked, None)?;
         let invalidations = sb.invalidations();
-        let watched = sb.watch(Files { dir: Some((dir, 1)), ..Files::default() });
+        let pre_attrs = sb.pre_attrs(Files { dir: Some((dir, 1)), ..Files::default() });
         let created = sb.fs().create(&request, dir, Some(self.last.name), new);
         let is_dir = new.attr.is_dir();
         let made = {
             let _held = sb.lock_dir(self.dir);
             let node = self.end_creation(created)?;
             self.touch_dir(dir, 1, i32::from(is_dir), now);
-            watched.settle(&new.after);
-            let (valid, rare) = (sb.valid_in(self.dir), Rare::of(new.beside));
-            let fresh = Fresh { node, attr: &new.attr, link_body: new.link_body, valid, rare };
+            pre_attrs.post_attrs(&new.after);
+            let (valid, rare) = (sb.valid_in(self.dir), ExtraArgs::of(new.beside));
+            let fresh = NewInodeArgs { node, attr: &new.attr, link_body: new.link_body, valid, rare };
             self.enter(dir, node, invalidations, || self.add_made(slot, &fresh))
         };
         let Some(made) = made.map(|made| unlocked.hold(&unlocked.made, made)) else { return Ok(None) };
@@ -228,7 +228,7 @@ impl<'t> Entry<'t, '_> {
         publish::created(sb, self.dir, made, self.last.name, is_dir);
         if let Err(errno) = begun {
             // An entry that cannot be removed stays without its label.
-            let _ = self.remove_reserved(unlocked, made, is_dir);
+            let _ = self.remove_name_locked(unlocked, made, is_dir);
             return Err(errno);
         }
         Ok(Some(made))
@@ -246,7 +246,7 @@ impl<'t> Entry<'t, '_> {
 
     /// Has the name, in the locked directory, lead to the inode `node`: unless a lookup has entered that already, calls `add`. `None`:
     /// the name, or the directory, leads elsewhere by now, and must stay.
-    fn enter(&self, dir: &Inode, node: u64, invalidations: u64, add: impl FnOnce()) -> Option<CountedDentry> {
+    fn enter(&self, dir: &Inode, node: u64, invalidations: u64, add: impl FnOnce()) -> Option<DentryRef> {
         let sb = self.sb;
         if self.is_replaced(dir) {
             return None;
@@ -263,7 +263,7 @@ impl<'t> Entry<'t, '_> {
     }
 
     /// Adds the new inode, unless it is a directory that somebody has moved elsewhere, and looked up, since it was made.
-    fn add_made(&self, slot: FreeSlot<'t>, new: &Fresh<'_>) {
+    fn add_made(&self, slot: FreeSlot<'t>, new: &NewInodeArgs<'_>) {
         let sb = self.sb;
         match sb.add_unless_there(None, slot, self.dir, self.named(), new) {
             Err((slot, inode)) if !new.attr.is_dir() && inode.attr().kind() == new.attr.kind() => {
@@ -274,14 +274,15 @@ impl<'t> Entry<'t, '_> {
         }
     }
 
-    /// [`Entry::link`] of a reserved name, after its checks.
+    /// [`Entry::link`] of a locked name, after its checks.
     #[cold]
-    pub(super) fn link_reserved(&self, unlocked: &Unlocked<'t>, inode: &Inode, ctime: i64) -> Result<(), Errno> {
+    pub(super) fn link_name_locked(&self, unlocked: &Unlocked<'t>, inode: &Inode, ctime: i64) -> Result<(), Errno> {
         let (sb, dir) = (self.sb, self.dir_inode()?);
         let request = unlocked.with_deadline(self.caller.request());
         let slot = sb.slot(SlotKind::Entry)?;
         self.begin_change(unlocked, None)?;
-        let watched = sb.watch(Files { file: Some((inode, LINK_MARKS)), dir: Some((dir, 1)), ..Files::default() });
+        let pre_attrs =
+            sb.pre_attrs(Files { file: Some((inode, LINK_MARKS)), dir: Some((dir, 1)), ..Files::default() });
         add_link(inode, request.now())?;
         let invalidations = sb.invalidations();
         let linked = sb.fs().link(&request, dir, self.last.name, inode);
@@ -289,7 +290,7 @@ impl<'t> Entry<'t, '_> {
             let _held = sb.lock_dir(self.dir);
             let after = end_link(inode, self.end_creation(linked), ctime)?;
             self.touch_dir(dir, 1, 0, request.now());
-            watched.settle(&after);
+            pre_attrs.post_attrs(&after);
             let valid = sb.valid_in(self.dir);
             self.enter(dir, inode.node(), invalidations, || {
                 sb.add_alias(None, slot, self.dir, self.named(), InodeRef::again(inode), valid);
@@ -301,10 +302,15 @@ impl<'t> Entry<'t, '_> {
         Ok(())
     }
 
-    /// Removes a reserved name, after the checks of its rights. A directory is closed first.
+    /// Removes a locked name, after the checks of its rights. A directory is closed first.
     #[cold]
     #[inline(never)]
-    pub(super) fn remove_reserved(&self, unlocked: &Unlocked<'t>, victim: &Dentry, is_dir: bool) -> Result<(), Errno> {
+    pub(super) fn remove_name_locked(
+        &self,
+        unlocked: &Unlocked<'t>,
+        victim: &Dentry,
+        is_dir: bool,
+    ) -> Result<(), Errno> {
         let (sb, name) = (self.sb, self.last.name);
         let (dir, inode) = (self.dir_inode()?, victim.inode().ok_or(Errno::ENOENT)?);
         let request = unlocked.with_deadline(self.caller.request());
@@ -312,7 +318,7 @@ impl<'t> Entry<'t, '_> {
             unlocked.close(victim)?;
         }
         self.begin_change(unlocked, Some(victim))?;
-        let watched = sb.watch(Files { file: Some((inode, 1)), dir: Some((dir, 1)), ..Files::default() });
+        let pre_attrs = sb.pre_attrs(Files { file: Some((inode, 1)), dir: Some((dir, 1)), ..Files::default() });
         let after = sb.fs().unlink(&request, dir, name, inode)?;
         let (links, now) = (if is_dir { 2 } else { 1 }, request.now());
         let _held = sb.lock_dir(self.dir);
@@ -321,7 +327,7 @@ impl<'t> Entry<'t, '_> {
         inode.link_changed(-links, now);
         sb.note_change(self.dir);
         self.touch_dir(dir, -1, -i32::from(is_dir), now);
-        watched.settle(&after);
+        pre_attrs.post_attrs(&after);
         self.is_replaced(dir);
         publish::gone(sb, self.dir, name, gone);
         Ok(())

@@ -4,7 +4,7 @@ use crate::base::access::credentials::{Capabilities, MAY_EXEC};
 use crate::base::attr::{S_IFDIR, S_IFMT};
 use crate::base::errno::Errno;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace};
+use crate::mount::place::{Base, PathRef};
 use crate::mount::reverse_path::path_from;
 use crate::walk::permission::may;
 
@@ -21,7 +21,7 @@ impl Context {
     ///
     /// # Errors
     /// As for [`Context::set_current_dir`]; `EXDEV` for a place of another tree.
-    pub fn set_current_dir_to(&self, dir: &OwnedPlace) -> Result<(), Errno> {
+    pub fn set_current_dir_to(&self, dir: &PathRef) -> Result<(), Errno> {
         self.enter(Base::at(dir), b".")
     }
 
@@ -44,7 +44,7 @@ impl Context {
     ///
     /// # Errors
     /// As for [`Context::set_root`]; `EXDEV` for a place of another tree.
-    pub fn set_root_to(&self, dir: &OwnedPlace) -> Result<(), Errno> {
+    pub fn set_root_to(&self, dir: &PathRef) -> Result<(), Errno> {
         self.enter_root(Base::at(dir), b".")
     }
 
@@ -57,7 +57,7 @@ impl Context {
         Ok(())
     }
 
-    pub(crate) fn searchable(&self, base: Base<'_>, path: &[u8]) -> Result<OwnedPlace, Errno> {
+    pub(crate) fn searchable(&self, base: Base<'_>, path: &[u8]) -> Result<PathRef, Errno> {
         self.resolve(base, path, true, |found| {
             let attr = found.attr()?;
             if attr.mode & S_IFMT != S_IFDIR {
@@ -101,7 +101,7 @@ impl Context {
 
     /// The path of a held place, as [`Context::path_of_file`].
     #[must_use]
-    pub fn path_of(&self, held: &OwnedPlace) -> Vec<u8> {
+    pub fn path_of(&self, held: &PathRef) -> Vec<u8> {
         // The read section keeps the root: a count on it would make all reverse paths write to one line.
         let guard = self.tree().domain.read();
         path_from(held.sb(), held.place(), self.state(&guard).root.place())

@@ -13,7 +13,7 @@ use crate::base::rank::Rank;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{Request, SetXattr};
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace};
+use crate::mount::place::{Base, PathRef};
 use crate::notify::EventKind;
 use crate::ops::publish;
 use crate::slots::dentry::Dentry;
@@ -68,7 +68,7 @@ impl Context {
 }
 
 /// [`Context::get_xattr`] of a held place.
-pub(crate) fn get(held: &OwnedPlace, cred: &Credentials, request: &Request, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+pub(crate) fn get(held: &PathRef, cred: &Credentials, request: &Request, name: &[u8]) -> Result<Box<[u8]>, Errno> {
     check_lengths(name, XattrUse::Get)?;
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
@@ -81,7 +81,7 @@ pub(crate) fn get(held: &OwnedPlace, cred: &Credentials, request: &Request, name
 
 /// [`Context::set_xattr`] of a held place.
 pub(crate) fn set(
-    held: &OwnedPlace,
+    held: &PathRef,
     cred: &Credentials,
     request: &Request,
     name: &[u8],
@@ -92,7 +92,7 @@ pub(crate) fn set(
     held.mount().check_writable()?;
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
-    let _whole = sb.lock_if_split(held.dentry());
+    let _whole = sb.lock_if_sharded(held.dentry());
     if let Some(kind) = acl_kind(sb, name)? {
         let acl = acl_to_set(cred, &attr, kind, value)?;
         flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
@@ -107,12 +107,12 @@ pub(crate) fn set(
 }
 
 /// [`Context::remove_xattr`] of a held place.
-pub(crate) fn remove(held: &OwnedPlace, cred: &Credentials, request: &Request, name: &[u8]) -> Result<(), Errno> {
+pub(crate) fn remove(held: &PathRef, cred: &Credentials, request: &Request, name: &[u8]) -> Result<(), Errno> {
     check_lengths(name, XattrUse::Remove)?;
     held.mount().check_writable()?;
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
-    let _whole = sb.lock_if_split(held.dentry());
+    let _whole = sb.lock_if_sharded(held.dentry());
     if let Some(kind) = acl_kind(sb, name)? {
         let acl = acl_to_set(cred, &attr, kind, &[])?;
         flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
@@ -127,14 +127,14 @@ pub(crate) fn remove(held: &OwnedPlace, cred: &Credentials, request: &Request, n
 }
 
 /// [`Context::list_xattrs`] of a held place.
-pub(crate) fn list(held: &OwnedPlace, cred: &Credentials, request: &Request) -> Result<Vec<Box<[u8]>>, Errno> {
+pub(crate) fn list(held: &PathRef, cred: &Credentials, request: &Request) -> Result<Vec<Box<[u8]>>, Errno> {
     let mut names = held.sb().fs().list_xattrs(request, held.inode()?)?;
     names.retain(|name| is_listed(cred, name));
     Ok(names)
 }
 
 /// Notes a change of the file that is not one of its contents.
-pub(crate) fn changed(held: &OwnedPlace, inode: &Inode, request: &Request) {
+pub(crate) fn changed(held: &PathRef, inode: &Inode, request: &Request) {
     inode.update(|attr| attr.ctime = request.now());
     publish::touched(held.sb(), EventKind::Attributes, held.dentry());
 }

@@ -5,10 +5,10 @@
 //! listing returns the name once. The directory's lock protects all of it.
 
 use crate::slots::dentry::{Dentry, put_between, put_first, take_out};
-use crate::slots::stripe::Names;
+use crate::slots::shard::Names;
 use prim::atomic::Ordering::Relaxed;
 
-/// Puts `dentry` at the head of `dir`'s listing. `dir` is locked, or the name's stripe of it, which `names` is.
+/// Puts `dentry` at the head of `dir`'s listing. `dir` is locked, or the name's shard of it, which `names` is.
 #[inline(always)]
 pub(crate) fn insert_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
     if let Some(names) = names {
@@ -22,7 +22,7 @@ pub(crate) fn insert_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'
     dir.children.store(dir.children.load(Relaxed) + u32::from(!dentry.object().is_negative()), Relaxed);
 }
 
-/// Removes `dentry` from `dir`'s listing. `dir` is locked, or the name's stripe of it, which `names` is.
+/// Removes `dentry` from `dir`'s listing. `dir` is locked, or the name's shard of it, which `names` is.
 pub(crate) fn remove_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
     if let Some(names) = names {
         return names.remove(dir, dentry);
@@ -42,7 +42,7 @@ pub(crate) fn remove_positive(dir: &Dentry, dentry: &Dentry, names: Option<&Name
 }
 
 /// Gives `dentry`, which is on no list, the place and the cookie of the entry `over` in `dir`'s listing. Both are positive. `dir` is
-/// locked, or the name's stripe of it, which `names` is.
+/// locked, or the name's shard of it, which `names` is.
 pub(crate) fn replace_child(dir: &Dentry, over: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
     // Where the file system lists, a cookie is a time and stays.
     if dir.object().is_complete() {

@@ -22,12 +22,12 @@ mod rights;
 mod staleness;
 
 pub(crate) use reference::{DeadInode, InodeRef};
-pub(crate) use staleness::Before;
+pub(crate) use staleness::AttrSample;
 
 use crate::base::access::acl::Acls;
 use crate::base::access::credentials::Rights;
 use crate::base::attr::Attr;
-use crate::base::packed_attr::{NO_BIRTH, PackedAttr, extra, split_extra};
+use crate::base::packed_attr::{NO_BIRTH, PackedAttr, extra, sharded_extra};
 use crate::base::valid::Valid;
 use crate::slots::dentry::Dentry;
 use crate::slots::slot::{InSlot, Private, RcuBytes, first_line};
@@ -307,7 +307,7 @@ impl Inode {
 
     /// Bytes of storage.
     pub(crate) fn stored(&self) -> u64 {
-        split_extra(self.mode(), self.pages_or_rdev.load(Relaxed)).1 * 512
+        sharded_extra(self.mode(), self.pages_or_rdev.load(Relaxed)).1 * 512
     }
 
     /// Names, and of a directory also subdirectories. The caller has its lock.
@@ -401,7 +401,7 @@ impl Inode {
     fn load(&self) -> Attr {
         // Relaxed: ordered by the caller's samples of `seq`.
         let mode = self.mode.load(Relaxed) & !OWN_FLAGS;
-        let (rdev, blocks) = split_extra(mode, self.pages_or_rdev.load(Relaxed));
+        let (rdev, blocks) = sharded_extra(mode, self.pages_or_rdev.load(Relaxed));
         Attr {
             ino: self.ino.load(Relaxed),
             mode,

@@ -11,7 +11,7 @@
 //! [`private`] a file system's data, [`locked_dentry`] locks that outlive a borrow, [`recorded`] dentries in the table of whole paths.
 //!
 //! # Invariants
-//! 1. Every [`Link`], every inode address in an object word, every [`CountedDentry`] and every [`UncountedDentry`] was made from a `&Dentry` or
+//! 1. Every [`Link`], every inode address in an object word, every [`DentryRef`] and every [`DentryPtr`] was made from a `&Dentry` or
 //!    `&Inode` in a slot of the slab of the superblock that it is used with; no reference to one leaves the crate without a
 //!    borrow or a count of that superblock. No type shows which superblock a `&Dentry` is of: this is left to the callers, and
 //!    debug builds check it where a dentry comes back from an address. Walks, which borrow neither, are in a read section, and the slab goes a grace
@@ -21,7 +21,7 @@
 //!    File-system code gets `&Inode` only while the caller has a reference on it.
 //! 4. Guards and domains that meet a slot or the table are those of its tree. A thread that changes a slot is one of its
 //!    users, or found it in the read section that it is in, before it was freed; the slab returns the memory of free slots
-//!    a grace period after. (Three exceptions: an [`UncountedDentry`] is killed if it is alive, by one exchange that fails on a
+//!    a grace period after. (Three exceptions: an [`DentryPtr`] is killed if it is alive, by one exchange that fails on a
 //!    free slot; the reclaim clock works on slabs with a limit, which return nothing; and the thread that removes a directory
 //!    frees the slot before it releases the lock in it: the slot that a thread freed last is in its own magazine.)
 //! 5. A slot is returned once in a life, to the slab of its kind: an [`UnusedSlot`] comes from the slab, from a dentry and an
@@ -35,7 +35,7 @@ mod private;
 mod recorded;
 
 pub(crate) use link::Link;
-pub(crate) use locked_dentry::{KeptGuard, LockedDentry};
+pub(crate) use locked_dentry::{DetachedGuard, LockedDentry};
 pub(crate) use memory::SlotMemory;
 pub(crate) use private::Private;
 pub(crate) use recorded::{recorded, recorded_before};
@@ -225,9 +225,9 @@ impl Address {
 /// A counted reference to a dentry, without its superblock. Return it by `SuperBlock::unpin`.
 #[derive(PartialEq, Eq)]
 #[must_use]
-pub(crate) struct CountedDentry(Address);
+pub(crate) struct DentryRef(Address);
 
-impl CountedDentry {
+impl DentryRef {
     /// The first count on the dentry of a slot in `memory` that begins a life.
     pub(crate) fn first(memory: &SlotMemory, dentry: &Dentry) -> Self {
         dentry.count.revive(1);
@@ -260,9 +260,9 @@ impl CountedDentry {
 
 /// A dentry without a reference: it may change at any time.
 #[derive(Clone, Copy)]
-pub(crate) struct UncountedDentry(Address);
+pub(crate) struct DentryPtr(Address);
 
-impl UncountedDentry {
+impl DentryPtr {
     pub(crate) fn of(memory: &SlotMemory, dentry: &Dentry) -> Self {
         Self(Address::of(memory.dev, dentry))
     }
@@ -276,9 +276,9 @@ impl UncountedDentry {
 
 /// A counted reference on an inode, without its superblock. Return it by `SuperBlock::put_inode`.
 #[must_use]
-pub(crate) struct CountedInode(Address);
+pub(crate) struct DetachedInodeRef(Address);
 
-impl CountedInode {
+impl DetachedInodeRef {
     /// One more reference on an inode in `memory` that the caller has a reference on.
     pub(crate) fn again(memory: &SlotMemory, inode: &Inode) -> Self {
         let counted = InodeRef::again(inode);

@@ -202,8 +202,8 @@ pub(crate) struct Options {
     /// Bytes of the table; 0: there is none.
     pub(crate) bytes: usize,
     pub(crate) admits_all: bool,
-    /// Directories are split at once: for tests.
-    pub(crate) splits_always: bool,
+    /// Directories are sharded at once: for tests.
+    pub(crate) shards_always: bool,
 }
 
 /// What the table of whole paths has and did.

@@ -5,7 +5,7 @@
 //! steps of [`rcu_walk`](super::rcu_walk).
 
 use crate::base::name::{Components, ShortName};
-use crate::walk::rcu_walk::{Before, RcuWalk, RunEnd, Step};
+use crate::walk::rcu_walk::{PreviousStep, RcuWalk, RunEnd, Step};
 
 /// Where the common steps of a walk end: at a place, before the component at an offset. `None`: a directory changed, and
 /// the walk must begin again.
@@ -79,7 +79,7 @@ impl<'g> RcuWalk<'g> {
         &self,
         (at, start): (Step<'g>, usize),
         path: &[u8],
-        before: &Before<'g>,
+        before: &PreviousStep<'g>,
     ) -> Result<Step<'g>, (Step<'g>, RunEnd)> {
         let at = self.run(at, &Components::new(path), start, before)?;
         if !at.object.is_plain_end() || (path.last() == Some(&b'/') && path.len() > 1) {

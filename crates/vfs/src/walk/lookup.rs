@@ -5,14 +5,14 @@
 //! threads that need the same name wait for its answer; requests for different names of one directory run
 //! side by side. A thread that began after the directory changed, or was invalidated, does not wait for an
 //! answer from before: it begins another flight. No lock of the cache is held during the request. The answer
-//! is put into the cache under the directory's lock, or that of the name's stripe
-//! ([`split`](crate::cache::split)), unless the directory changed since the request: then the
+//! is put into the cache under the directory's lock, or that of the name's shard
+//! ([`sharded`](crate::cache::sharded)), unless the directory changed since the request: then the
 //! request is repeated. (What a lookup adds to the cache is not a change of the directory.) [`insertion`] adds the answer; a lookup with
-//! a deadline may be made by another thread ([`elsewhere`]).
+//! a deadline may be made by another thread ([`offload`]).
 //!
 //! Operations that change a directory send the request under its lock, since no other thread may create the
-//! name meanwhile; in a remote file system ([`OwnNames::remote`](crate::OwnNames::remote)) without a lock, since they have reserved
-//! the name ([`alone`]).
+//! name meanwhile; in a remote file system ([`OwnNames::remote`](crate::OwnNames::remote)) without a lock, since they have locked
+//! the name ([`serialized`]).
 //!
 //! # States of a requested name
 //! ```text
@@ -25,44 +25,44 @@
 //!
 //! # How it is locked
 //! The locks of flights ([`sync::SingleFlight`]) are never held across a request. The directory's lock, or that of
-//! the name's stripe, is taken to use the answer. A search that finds no entry takes no lock before the request: an operation
+//! the name's shard, is taken to use the answer. A search that finds no entry takes no lock before the request: an operation
 //! that changes the directory counts a change after its call of the file system and under the lock, so an answer that it
-//! overtook is discarded. Threads that miss different names of a split directory write no common line.
+//! overtook is discarded. Threads that miss different names of a sharded directory write no common line.
 //!
 //! # Where it comes from
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
 
-mod alone;
-mod elsewhere;
 mod insertion;
+mod offload;
+mod serialized;
 
-pub(crate) use alone::find_reserved;
 pub(super) use insertion::{insert, insert_absent};
+pub(crate) use serialized::find_name_locked;
 
 use crate::base::errno::Errno;
 use crate::base::name::Named;
 use crate::cache::flight::{LookupKey, LookupResult};
 use crate::cache::reclaim::{LockedDirs, MayEvict};
-use crate::cache::split::NameLock;
+use crate::cache::sharded::NameGuard;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{NewInode, NextNames, Request};
 use crate::slots::dentry::Dentry;
-use crate::slots::inode::{Before, Inode};
-use crate::slots::slot::CountedDentry;
-use crate::slots::stripe::Names;
+use crate::slots::inode::{AttrSample, Inode};
+use crate::slots::shard::Names;
+use crate::slots::slot::DentryRef;
 use crate::slots::versions::Moment;
-use crate::walk::here::Here;
-use crate::walk::unasked;
+use crate::walk::prime;
+use crate::walk::walk_position::Here;
 use prim::atomic::{Ordering::SeqCst, fence};
 use sync::single_flight::{Entry, Leader, Waited, Waiter};
 
 /// Answers that are discarded because the directory changed meanwhile, before the request is sent under the
 /// directory's lock.
-const MOST_TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 
 /// The state of a name in the cache.
 enum Look {
-    Positive(CountedDentry),
+    Positive(DentryRef),
     Absent,
     Unknown(Unknown),
 }
@@ -70,7 +70,7 @@ enum Look {
 /// A name that must be requested.
 struct Unknown {
     /// The expired entry, if any.
-    stale: Option<CountedDentry>,
+    stale: Option<DentryRef>,
     /// The directory's counter of changes.
     moment: Moment,
 }
@@ -80,12 +80,7 @@ struct Unknown {
 /// # Errors
 /// `ENOENT` if the directory was removed; `ETIMEDOUT`; errors of the file system, except for `ENOENT` of the
 /// name, which is `None`.
-pub(crate) fn find_held(
-    dir: &Here,
-    name: &[u8],
-    next: &[u8],
-    request: &Request,
-) -> Result<Option<CountedDentry>, Errno> {
+pub(crate) fn find_held(dir: &Here, name: &[u8], next: &[u8], request: &Request) -> Result<Option<DentryRef>, Errno> {
     find_as(dir, name, next, request, false)
 }
 
@@ -94,8 +89,8 @@ fn find_as(
     name: &[u8],
     next: &[u8],
     request: &Request,
-    is_reserved: bool,
-) -> Result<Option<CountedDentry>, Errno> {
+    is_name_locked: bool,
+) -> Result<Option<DentryRef>, Errno> {
     let sb = dir.sb();
     let named = sb.named(name);
     let mut is_fresh = false;
@@ -116,9 +111,9 @@ fn find_as(
             LookupResult::There => is_fresh = true,
             // Changes and invalidations may overtake each answer. Under the lock one answer is used all the
             // same.
-            LookupResult::Again if tries == MOST_TRIES => {
-                if sb.reserved.is_some() {
-                    return alone::find_alone(sb, dir.dentry(), named, request, is_reserved);
+            LookupResult::Again if tries == MAX_TRIES => {
+                if sb.name_locks.is_some() {
+                    return serialized::find_serialized(sb, dir.dentry(), named, request, is_name_locked);
                 }
                 let (mut held, names) = lock_name(sb, dir.dentry(), named.hash)?;
                 let at = NameAt { dir: dir.dentry(), names: names.as_ref(), named };
@@ -140,9 +135,9 @@ pub(super) struct NameAt<'d, 'n> {
     pub(super) named: Named<'n>,
 }
 
-pub(super) type HeldName<'d> = (LockedDirs<NameLock<'d>>, Option<Names<'d>>);
+pub(super) type LookupGuard<'d> = (LockedDirs<NameGuard<'d>>, Option<Names<'d>>);
 
-pub(super) fn lock_name<'d>(sb: &'d SuperBlock, dir: &'d Dentry, hash: u64) -> Result<HeldName<'d>, Errno> {
+pub(super) fn lock_name<'d>(sb: &'d SuperBlock, dir: &'d Dentry, hash: u64) -> Result<LookupGuard<'d>, Errno> {
     let held = sb.lock_to_look_up(dir, hash);
     let names = held.names;
     if dir.object().is_hashed() { Ok((LockedDirs::new(held), names)) } else { Err(Errno::ENOENT) }
@@ -187,7 +182,7 @@ pub(super) fn missing_since(sb: &SuperBlock, dir: &Dentry, named: Named<'_>) -> 
 pub(super) type LookupLeader<'s> = Leader<'s, LookupKey, LookupResult>;
 
 /// The answer to a lookup, and the entry if this thread added it.
-type Found = (LookupResult, Option<CountedDentry>);
+type Found = (LookupResult, Option<DentryRef>);
 
 #[cold]
 fn single_flight(
@@ -203,7 +198,7 @@ fn single_flight(
     let is = |key: &LookupKey| key.dir == at && key.version == version && *key.name == *named.name;
     let key = || LookupKey { dir: at, version, name: named.name.into() };
     // Where threads meet in a directory, lookups of different names are to have no line in common.
-    let region = if sb.is_split_for_lookups(dir.dentry()) { named.hash } else { at as u64 >> 6 };
+    let region = if sb.is_sharded_for_lookups(dir.dentry()) { named.hash } else { at as u64 >> 6 };
     let entered = sb.flights.enter((region, named.hash), is, key);
     let entered = match entered {
         Entry::Lead(leader) if request.deadline.is_none() => {
@@ -215,7 +210,7 @@ fn single_flight(
     };
     unknown.stale.into_iter().for_each(|stale| sb.unpin(stale));
     let answer = match entered {
-        Entry::Lead(leader) => elsewhere::fetch(leader, dir, named, next, request),
+        Entry::Lead(leader) => offload::fetch(leader, dir, named, next, request),
         Entry::Wait(waiter) => match wait(&waiter, request) {
             // The other caller's deadline, or its cancellation.
             LookupResult::Failed(Errno::ETIMEDOUT | Errno::EINTR) if request.check().is_ok() => LookupResult::Again,
@@ -320,7 +315,7 @@ fn request_and_settle(
         }
     };
     if let (Some(entry), Some(began)) = (&found.1, began) {
-        unasked::learn_next(sb, entry, began, invalidations, &next);
+        prime::learn_next(sb, entry, began, invalidations, &next);
     }
     found
 }
@@ -329,7 +324,7 @@ fn request_and_settle(
 struct Answer {
     found: Result<NewInode, Errno>,
     /// What an expired entry had before the request.
-    before: Option<Before>,
+    before: Option<AttrSample>,
 }
 
 /// The file system's answer about a name: by `revalidate` if it has an expired entry, else by `lookup`.
@@ -374,7 +369,7 @@ fn settle(
             return (LookupResult::There, None);
         }
         // The thread that changes a name removes its entry.
-        if (is_positive(old) && sb.is_in_change(dir, named.hash)) || !sb.prune(names, dir, old, named.hash) {
+        if (is_positive(old) && sb.is_in_flight(dir, named.hash)) || !sb.prune(names, dir, old, named.hash) {
             return (LookupResult::There, None);
         }
     }

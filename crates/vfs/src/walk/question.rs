@@ -6,7 +6,7 @@
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::cache::fallback::Fallback;
-use crate::walk::here::Here;
+use crate::walk::walk_position::Here;
 use core::cell::Cell;
 
 /// What the closure needs.
@@ -29,14 +29,14 @@ impl Question {
 }
 
 /// The end of a walk that holds it, and what the file system was asked there for the caller's closure.
-pub(crate) struct HeldEnd<'w> {
+pub(crate) struct WalkEndRef<'w> {
     pub(super) here: &'w Here,
     /// What the closure needs, after it ran.
     pub(super) asked: Cell<Option<Question>>,
     pub(super) answers: Vec<(Question, Result<Attr, Errno>)>,
 }
 
-impl HeldEnd<'_> {
+impl WalkEndRef<'_> {
     /// The answer to a question of the closure; `EAGAIN` if the file system was not called for it yet.
     pub(crate) fn answer(&self, question: Question) -> Result<Attr, Errno> {
         match self.answers.iter().find(|(of, _)| *of == question) {

@@ -89,9 +89,9 @@ pub(crate) enum RunEnd {
 
 /// The place before the last one of a run, if the last step was a common one: the directory that the entry was found
 /// in, and its sequence then. If the last place has changed, the walk steps back to it.
-pub(crate) struct Before<'g>(Cell<Option<(&'g Dentry, u32)>>);
+pub(crate) struct PreviousStep<'g>(Cell<Option<(&'g Dentry, u32)>>);
 
-impl<'g> Before<'g> {
+impl<'g> PreviousStep<'g> {
     #[inline(always)]
     pub(crate) fn none() -> Self {
         Self(Cell::new(None))
@@ -160,7 +160,7 @@ impl<'g> RcuWalk<'g> {
         stopped: (Step<'g>, RunEnd),
         path: &[u8],
         follow: bool,
-        before: &Before<'g>,
+        before: &PreviousStep<'g>,
     ) -> Result<Step<'g>, WalkExit<'g>> {
         self.finish(stopped, &Components::new(path), follow, true, before)
     }
@@ -171,7 +171,7 @@ impl<'g> RcuWalk<'g> {
         parts: &Components<'_>,
         follow: bool,
         trailing: bool,
-        before: &Before<'g>,
+        before: &PreviousStep<'g>,
     ) -> Result<Step<'g>, WalkExit<'g>> {
         let path = parts.path();
         let slash = path.last() == Some(&b'/');
@@ -244,7 +244,7 @@ impl<'g> RcuWalk<'g> {
             Err(errno) => return Err(WalkExit::Fail(errno)),
         };
         let parts = Components::new(body);
-        let before = Before::none();
+        let before = PreviousStep::none();
         let stopped = match self.run(start, &parts, 0, &before) {
             Ok(at) => (at, RunEnd::End),
             Err(stopped) => stopped,
@@ -261,7 +261,7 @@ impl<'g> RcuWalk<'g> {
         at: Step<'g>,
         parts: &Components<'_>,
         mut start: usize,
-        before: &Before<'g>,
+        before: &PreviousStep<'g>,
     ) -> Result<Step<'g>, (Step<'g>, RunEnd)> {
         let Step { mut dentry, mut seq, mut object, .. } = at;
         let mut last: Option<(&'g Dentry, u32)> = None;

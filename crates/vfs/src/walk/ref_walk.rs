@@ -18,18 +18,18 @@ use crate::base::name::NAME_MAX;
 use crate::fs::Request;
 use crate::mount::Mount;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace, Place};
+use crate::mount::place::{Base, PathRef, Place};
 use crate::slots::dentry::Dentry;
 use crate::slots::object::ObjectFlags;
-use crate::slots::slot::CountedDentry;
+use crate::slots::slot::DentryRef;
 use crate::walk::follow::{LinkStep, Up, check_up, leads_to_root, up_from};
-use crate::walk::here::Here;
 use crate::walk::lookup;
 use crate::walk::permission::may_block;
-use crate::walk::question::{HeldEnd, Question};
+use crate::walk::question::{Question, WalkEndRef};
 use crate::walk::rcu_walk::{RcuWalk, Step};
 use crate::walk::resolve::is_within;
 use crate::walk::walk_end::WalkEnd;
+use crate::walk::walk_position::Here;
 use core::cell::Cell;
 use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
@@ -41,7 +41,7 @@ pub(crate) struct RefWalk {
     arrived: bool,
     /// The attributes of `here` came with its name, or were requested since.
     is_new: bool,
-    root: HeldRoot,
+    root: RootRef,
     cred: Credentials,
     timeout: Timeout,
     resolve: Resolve,
@@ -53,12 +53,12 @@ pub(crate) struct RefWalk {
 
 /// The root of a walk, held. All walks have the same one as a rule, so its dentry is counted only where the mount does not
 /// hold it: the root of a mount stays as long as the mount, whose count is by CPU index.
-enum HeldRoot {
+enum RootRef {
     OfMount(PerCpuArc<Mount>),
-    Place(OwnedPlace),
+    Place(PathRef),
 }
 
-impl HeldRoot {
+impl RootRef {
     /// `None`: its mount is being unmounted. The root is held by another during the read section.
     fn hold(root: &Place<'_>) -> Option<Self> {
         let mount = root.mount.to_arc()?;
@@ -66,7 +66,7 @@ impl HeldRoot {
             return Some(Self::OfMount(mount));
         }
         let pinned = mount.sb.pin_again(root.dentry);
-        Some(Self::Place(OwnedPlace::new(mount, pinned)))
+        Some(Self::Place(PathRef::new(mount, pinned)))
     }
 
     fn place(&self) -> Place<'_> {
@@ -76,9 +76,9 @@ impl HeldRoot {
         }
     }
 
-    fn to_place(&self) -> OwnedPlace {
+    fn to_place(&self) -> PathRef {
         match self {
-            Self::OfMount(mount) => OwnedPlace::root_of(mount.clone()),
+            Self::OfMount(mount) => PathRef::root_of(mount.clone()),
             Self::Place(root) => root.clone(),
         }
     }
@@ -96,7 +96,7 @@ impl RefWalk {
     pub(crate) fn legitimise(walk: &RcuWalk<'_>, timeout: Timeout, at: Step<'_>, rest: Vec<u8>) -> Option<Self> {
         let here = Here::hold(walk.guard, &at)?;
         // The context's state holds the root during the read section, or an earlier ref-walk does.
-        let root = HeldRoot::hold(&walk.root)?;
+        let root = RootRef::hold(&walk.root)?;
         let by_name = !at.object.has(ObjectFlags::START) && !at.dentry.is_in(at.dentry);
         let arrived = !(at.object.is_mountpoint() || at.object.has_expiry() && by_name);
         let (cred, resolve, links) = (walk.cred.clone(), walk.resolve, walk.links);
@@ -120,7 +120,7 @@ impl RefWalk {
         }
         let here = if is_absolute { root.clone() } else { start };
         let resolve = base.resolve.union(state.link_policy());
-        let root = HeldRoot::Place(root);
+        let root = RootRef::Place(root);
         let (cred, timeout) = ((*state.cred).clone(), state.timeout);
         let here = Here::Counted(here);
         let (rest, met_stale) = (path.to_vec(), Cell::new(false));
@@ -161,8 +161,8 @@ impl RefWalk {
     }
 
     /// Another dentry of the same mount.
-    fn beside(&self, pinned: CountedDentry) -> OwnedPlace {
-        OwnedPlace::new(self.here.mount().clone(), pinned)
+    fn beside(&self, pinned: DentryRef) -> PathRef {
+        PathRef::new(self.here.mount().clone(), pinned)
     }
 
     /// The place where rcu-walk continues.
@@ -177,7 +177,7 @@ impl RefWalk {
     }
 
     /// The place where the walk is.
-    pub(crate) fn place(&self) -> OwnedPlace {
+    pub(crate) fn place(&self) -> PathRef {
         self.here.to_place()
     }
 
@@ -214,7 +214,7 @@ impl RefWalk {
     /// Calls the caller's closure on the end of the walk, where the walk is. If the closure needs the file system, calls
     /// that outside of the read section, and the closure again.
     pub(crate) fn finish<R, E: From<Errno>>(&self, take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>) -> Result<R, E> {
-        let mut end = HeldEnd { here: &self.here, asked: Cell::new(None), answers: Vec::new() };
+        let mut end = WalkEndRef { here: &self.here, asked: Cell::new(None), answers: Vec::new() };
         loop {
             let taken = self.take_end(&end, &self.here.sb().domain.read(), take);
             // Each question is asked once, so this ends.
@@ -236,7 +236,7 @@ impl RefWalk {
 
     fn take_end<R, E: From<Errno>>(
         &self,
-        end: &HeldEnd<'_>,
+        end: &WalkEndRef<'_>,
         guard: &ReadGuard<'_>,
         take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
@@ -332,7 +332,7 @@ impl RefWalk {
                 child.borrow().to_arc().ok_or_else(|| child.clone())
             };
             match child {
-                Ok(child) => (self.here, self.is_new) = (Here::Counted(OwnedPlace::root_of(child)), false),
+                Ok(child) => (self.here, self.is_new) = (Here::Counted(PathRef::root_of(child)), false),
                 // It is being unmounted: wait for the end of the unmount.
                 Err(child) => drop(child.lock_ending()),
             }
@@ -369,7 +369,7 @@ impl RefWalk {
     }
 
     /// The directory above; `None` at the root.
-    fn parent(&self) -> Result<Option<OwnedPlace>, Errno> {
+    fn parent(&self) -> Result<Option<PathRef>, Errno> {
         let mut from = self.here.to_place();
         loop {
             let up = {
@@ -377,7 +377,7 @@ impl RefWalk {
                 match up_from(&guard, &from.place(), &self.root.place(), self.resolve)? {
                     Up::Parent => break,
                     Up::Stays => return Ok(None),
-                    Up::Mountpoint(up) => OwnedPlace::new(up.parent.clone(), up.parent.sb.pin_again(up.mountpoint())),
+                    Up::Mountpoint(up) => PathRef::new(up.parent.clone(), up.parent.sb.pin_again(up.mountpoint())),
                 }
             };
             from = up;
@@ -392,13 +392,13 @@ impl RefWalk {
         Ok(Some(up))
     }
 
-    fn check_up(&self, up: &OwnedPlace) -> Result<(), Errno> {
+    fn check_up(&self, up: &PathRef) -> Result<(), Errno> {
         let is_within = |root: &Place<'_>| Some(is_within(up.sb(), up.place(), root));
         check_up(&up.place(), &self.root.place(), self.resolve, is_within).unwrap_or(Ok(()))
     }
 
     /// The entry `name`, from the cache or from the file system. `next`: the path behind it.
-    fn child(&self, name: &[u8], next: &[u8]) -> Result<OwnedPlace, Errno> {
+    fn child(&self, name: &[u8], next: &[u8]) -> Result<PathRef, Errno> {
         if !self.here().object().is_hashed() {
             return Err(Errno::ENOENT);
         }

@@ -11,16 +11,16 @@ use crate::base::access::credentials::Credentials;
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::cache::fallback::Fallback;
-use crate::cache::split::{LockedName, Splits, TwoNames};
+use crate::cache::sharded::{LockedName, NamePairGuard, ShardedDirs};
 use crate::cache::superblock::SuperBlock;
-use crate::mount::place::OwnedPlace;
+use crate::mount::place::PathRef;
 use crate::mount::{Mount, MountRef};
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
 use crate::slots::object::Object;
-use crate::slots::slot::{CountedDentry, LockedDentry, inode_of};
-use crate::slots::stripe::Names;
-use crate::walk::question::{HeldEnd, Question};
+use crate::slots::shard::Names;
+use crate::slots::slot::{DentryRef, LockedDentry, inode_of};
+use crate::walk::question::{Question, WalkEndRef};
 use crate::walk::rcu_walk::{RcuWalk, Step};
 use core::cell::Cell;
 use sync::rcu::ReadGuard;
@@ -34,7 +34,7 @@ pub(crate) struct WalkEnd<'a> {
     pub(crate) seq: u32,
     pub(crate) object: Object,
     /// The end of a ref-walk, which holds the place, if it is one: later changes then do not matter.
-    pub(super) held: Option<&'a HeldEnd<'a>>,
+    pub(super) held: Option<&'a WalkEndRef<'a>>,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
     /// The credentials at the beginning of the walk.
@@ -145,9 +145,9 @@ impl<'a> WalkEnd<'a> {
     /// # Errors
     /// `EAGAIN` if it changed meanwhile; the walk continues and never returns that error.
     #[inline(always)]
-    pub(crate) fn pin(&self) -> Result<OwnedPlace, Errno> {
+    pub(crate) fn pin(&self) -> Result<PathRef, Errno> {
         let mount = self.count_mount()?;
-        self.count_dentry().map(|pinned| OwnedPlace::new(mount, pinned))
+        self.count_dentry().map(|pinned| PathRef::new(mount, pinned))
     }
 
     /// [`WalkEnd::pin`] without the mount, on which the caller takes a count first.
@@ -155,7 +155,7 @@ impl<'a> WalkEnd<'a> {
     /// # Errors
     /// Those of [`WalkEnd::pin`].
     #[inline(always)]
-    pub(crate) fn count_dentry(&self) -> Result<CountedDentry, Errno> {
+    pub(crate) fn count_dentry(&self) -> Result<DentryRef, Errno> {
         let sb = self.sb();
         let pinned = match self.held {
             Some(_) => sb.pin(self.dentry),
@@ -166,13 +166,13 @@ impl<'a> WalkEnd<'a> {
     }
 
     /// Takes a count on the mount and the lock of the directory, where another thread does not have it, or that of the name with the
-    /// hash that `hash` returns, if the directory is split: the directory then has its name and is what the walk found. Otherwise
+    /// hash that `hash` returns, if the directory is sharded: the directory then has its name and is what the walk found. Otherwise
     /// counts as [`WalkEnd::pin`] does. (A ref-walk counts always: its end may take locks of directories.)
     ///
     /// # Errors
     /// Those of [`WalkEnd::pin`].
     #[inline(always)]
-    pub(crate) fn lock_or_pin(&self, hash: impl FnOnce() -> Option<u64>) -> Result<DirKept, Errno> {
+    pub(crate) fn lock_or_pin(&self, hash: impl FnOnce() -> Option<u64>) -> Result<DirRef, Errno> {
         if self.held.is_some() {
             return self.pin_parts();
         }
@@ -181,7 +181,7 @@ impl<'a> WalkEnd<'a> {
             && let Some(kept) = self.lock_or_enter(hash)
         {
             self.pinned.set(true);
-            return Ok(DirKept { mount, kept: LockedOrCounted::Locked(kept), seq: self.seq, links: self.links });
+            return Ok(DirRef { mount, kept: LockedOrRef::Locked(kept), seq: self.seq, links: self.links });
         }
         drop(mount);
         self.pin_parts()
@@ -190,7 +190,7 @@ impl<'a> WalkEnd<'a> {
     #[inline(always)]
     fn lock_or_enter(&self, hash: impl FnOnce() -> Option<u64>) -> Option<LockedHere> {
         if self.dentry.lock.is_free()
-            && !self.sb().splits_always()
+            && !self.sb().shards_always()
             && let Some(locked) = LockedDentry::try_lock(self.sb().slots(), self.guard, self.dentry, self.seq)
         {
             return Some(LockedHere::Dir(locked));
@@ -219,11 +219,11 @@ impl<'a> WalkEnd<'a> {
     /// is what the walk found. The closure's result then stays valid.
     #[inline(always)]
     pub(crate) fn lock_here(&self) -> Option<MutexGuard<'a, ()>> {
-        if self.held.is_some() || !self.object.is_hashed() || self.sb().splits_always() {
+        if self.held.is_some() || !self.object.is_hashed() || self.sb().shards_always() {
             return None;
         }
         let lock: &'a Mutex<()> = &self.dentry.lock;
-        // Looks first: the line of a split directory's lock stays with all readers.
+        // Looks first: the line of a sharded directory's lock stays with all readers.
         let lock = lock.is_free().then(|| lock.try_lock()).flatten()?;
         if self.dentry.seq.retry(self.seq) {
             return None;
@@ -232,19 +232,19 @@ impl<'a> WalkEnd<'a> {
         Some(lock)
     }
 
-    /// Locks the name with the hash `hash` in the directory for an operation in the walk's section, if the directory is split, has
+    /// Locks the name with the hash `hash` in the directory for an operation in the walk's section, if the directory is sharded, has
     /// its name and is what the walk found. The closure's result then stays valid.
     pub(crate) fn enter_here(&self, hash: u64) -> Option<(MutexGuard<'a, ()>, Names<'a>)> {
         if self.held.is_some() || !self.object.is_hashed() {
             return None;
         }
-        let splits: &'a Splits = self.sb().splits.as_deref()?;
-        let (lock, at) = splits.enter(self.guard, self.dentry, self.seq, hash)?;
+        let sharded_dirs: &'a ShardedDirs = self.sb().sharded_dirs.as_deref()?;
+        let (lock, at) = sharded_dirs.enter(self.guard, self.dentry, self.seq, hash)?;
         self.pinned.set(true);
-        Some((lock, splits.names(at)))
+        Some((lock, sharded_dirs.names(at)))
     }
 
-    /// Locks a name in the directory as [`WalkEnd::lock_here`] locks the directory: with that, or, if it is split, as
+    /// Locks a name in the directory as [`WalkEnd::lock_here`] locks the directory: with that, or, if it is sharded, as
     /// [`WalkEnd::enter_here`] does.
     pub(crate) fn lock_name_here(&self, hash: u64) -> Option<(MutexGuard<'a, ()>, Option<Names<'a>>)> {
         match self.lock_here() {
@@ -254,10 +254,10 @@ impl<'a> WalkEnd<'a> {
     }
 
     /// Locks two names in the directory, at which the walk `other` ended too.
-    pub(crate) fn lock_names_here(&self, other: &WalkEnd<'_>, hashes: [u64; 2]) -> Option<TwoNames<'a>> {
+    pub(crate) fn lock_names_here(&self, other: &WalkEnd<'_>, hashes: [u64; 2]) -> Option<NamePairGuard<'a>> {
         let sb = self.sb();
         let locked = match self.lock_here() {
-            Some(lock) => Some(sb.two_names([None, None], lock, None)),
+            Some(lock) => Some(sb.name_pair([None, None], lock, None)),
             None if self.held.is_some() || !self.object.is_hashed() => None,
             None => sb.enter_names(self.guard, self.dentry, self.seq, hashes),
         };
@@ -273,9 +273,9 @@ impl<'a> WalkEnd<'a> {
 
     #[cold]
     #[inline(never)]
-    fn pin_parts(&self) -> Result<DirKept, Errno> {
-        let (mount, kept) = (self.count_mount()?, LockedOrCounted::Counted(self.count_dentry()?));
-        Ok(DirKept { mount, kept, seq: self.seq, links: self.links })
+    fn pin_parts(&self) -> Result<DirRef, Errno> {
+        let (mount, kept) = (self.count_mount()?, LockedOrRef::Counted(self.count_dentry()?));
+        Ok(DirRef { mount, kept, seq: self.seq, links: self.links })
     }
 
     /// Notes that the lock that [`WalkEnd::lock_here`] took was released, and nothing changed under it.
@@ -286,21 +286,21 @@ impl<'a> WalkEnd<'a> {
 }
 
 /// A directory that a walk found, kept by what the walk took of it.
-pub(crate) struct DirKept {
+pub(crate) struct DirRef {
     pub(crate) mount: PerCpuArc<Mount>,
-    pub(crate) kept: LockedOrCounted,
+    pub(crate) kept: LockedOrRef,
     pub(crate) seq: u32,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
 }
 
 /// What keeps a directory when the walk's read section has ended.
-pub(crate) enum LockedOrCounted {
+pub(crate) enum LockedOrRef {
     Locked(LockedHere),
-    Counted(CountedDentry),
+    Counted(DentryRef),
 }
 
-/// A directory, or a name of a split one, that was locked in the walk's read section. Bind it, or its lock stays taken.
+/// A directory, or a name of a sharded one, that was locked in the walk's read section. Bind it, or its lock stays taken.
 #[must_use]
 pub(crate) enum LockedHere {
     Dir(LockedDentry),
@@ -308,7 +308,7 @@ pub(crate) enum LockedHere {
 }
 
 impl LockedHere {
-    /// The directory, the guard of the lock, and where the directory keeps the name if it is split.
+    /// The directory, the guard of the lock, and where the directory keeps the name if it is sharded.
     #[inline(always)]
     pub(crate) fn bind(self, sb: &SuperBlock) -> (&Dentry, MutexGuard<'_, ()>, Option<Names<'_>>) {
         match self {

@@ -3,7 +3,7 @@
 
 use lightfoot_vfs::{
     Allocate, Base, Bounded, Cancel, Context, Errno, FileHandle, FileSystem, FsTraits, Inode, InodeFlags, Layer,
-    NewInode, NextNames, OpenFile, OpenFlags, OpenState, Opened, OwnedPlace, PathAt, RenameFlags, Request, SeekFor,
+    NewInode, NextNames, OpenFile, OpenFlags, OpenState, Opened, PathAt, PathRef, RenameFlags, Request, SeekFor,
     SetAttr, SetXattr, Vfs,
 };
 use std::collections::BTreeMap;
@@ -50,8 +50,8 @@ struct World {
     counts: Arc<Counts>,
     vfs: Vfs,
     context: Context,
-    root: OwnedPlace,
-    place: OwnedPlace,
+    root: PathRef,
+    place: PathRef,
     file: OpenFile,
     other: OpenFile,
     dir: OpenFile,
@@ -250,8 +250,8 @@ fn every_caller_returns_at_its_deadline() {
         let is_done = (0..8).any(|attempt| {
             let timeout = Duration::from_millis(20 << attempt);
             // What takes longer the more data there are has only the deadline of its caller.
-            let is_limited = !matches!(method, "copy_range" | "sync" | "flush");
-            let world = if is_limited { World::new(timeout, None) } else { World::new(LONG, Some(timeout)) };
+            let is_evictable = !matches!(method, "copy_range" | "sync" | "flush");
+            let world = if is_evictable { World::new(timeout, None) } else { World::new(LONG, Some(timeout)) };
             let Ok(world) = world else { return false };
             world.plan.set(move |call| (call.method == method).then_some(Fault::Hang));
             let answer = act(&world);
@@ -433,7 +433,7 @@ fn a_stuck_call_delays_only_a_second_change_of_its_name() {
         assert!(!world.dir.next_entries().unwrap().is_empty());
         assert!(!stuck.is_finished());
         context.set_timeout_ns(Some(20_000_000));
-        assert_eq!(context.mkdir(Base::CWD, b"/dir/new", 0o755), Err(Errno::ETIMEDOUT), "its name is reserved");
+        assert_eq!(context.mkdir(Base::CWD, b"/dir/new", 0o755), Err(Errno::ETIMEDOUT), "its name is locked");
         cancel.cancel();
         assert_eq!(stuck.join().unwrap(), Err(Errno::EINTR));
     });

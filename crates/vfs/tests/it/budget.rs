@@ -4,7 +4,7 @@
 
 use lightfoot_vfs::{
     Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NameStore, NewInode, NewNode,
-    NextNames, Open, OwnNames, OwnedPlace, PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
+    NextNames, Open, OwnNames, PathAt, PathRef, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -89,9 +89,9 @@ fn tree(budget: Budget) -> (Vfs, Context, Arc<Numbers>) {
     tree_of(budget, false)
 }
 
-fn tree_of(budget: Budget, is_split: bool) -> (Vfs, Context, Arc<Numbers>) {
+fn tree_of(budget: Budget, is_sharded: bool) -> (Vfs, Context, Arc<Numbers>) {
     let numbers = Arc::new(Numbers::default());
-    let vfs = Vfs::builder().splits_every_directory(is_split).budget(budget).build(Shared(numbers.clone()));
+    let vfs = Vfs::builder().shards_every_directory(is_sharded).budget(budget).build(Shared(numbers.clone()));
     let context = vfs.context();
     (vfs, context, numbers)
 }
@@ -194,7 +194,7 @@ fn what_is_held_stays_and_when_all_is_held_a_further_name_is_refused() {
 }
 
 /// A tree whose cache of 65,536 entries is full, and the places that hold them.
-fn large_and_full() -> (Vfs, Context, Vec<OwnedPlace>) {
+fn large_and_full() -> (Vfs, Context, Vec<PathRef>) {
     let (vfs, context, _) = tree(Budget { entries: 16 << 20, ..SMALL });
     let mut held = Vec::new();
     while let Ok(one) = context.hold(Base::CWD, format!("/f{}", held.len()).as_bytes(), true) {
@@ -205,30 +205,30 @@ fn large_and_full() -> (Vfs, Context, Vec<OwnedPlace>) {
 }
 
 /// The most slots that one call may look at.
-const MOST: u64 = 16_384;
+const MAX_SCANNED: u64 = 16_384;
 
 #[test]
 fn a_name_that_finds_no_room_costs_a_bounded_number_of_looks() {
     let (vfs, context, mut held) = large_and_full();
-    assert!(vfs.stats().longest_look <= MOST, "{:?}", vfs.stats());
+    assert!(vfs.stats().longest_look <= MAX_SCANNED, "{:?}", vfs.stats());
     let looks = |path: &str| {
         let before = vfs.stats().looked;
         let found = look(&context, path);
         (found.is_ok(), vfs.stats().looked - before)
     };
     for number in 0..10 {
-        assert_eq!(looks(&format!("/f{}", 1_000_000 + number)), (false, MOST));
+        assert_eq!(looks(&format!("/f{}", 1_000_000 + number)), (false, MAX_SCANNED));
     }
     // The hand goes on where it stopped, so wherever one is given back, it is found after a round at most.
     for number in [60_000, 30_000, 0] {
         drop(held.swap_remove(number));
-        let rounds = held.len() as u64 / MOST + 2;
+        let rounds = held.len() as u64 / MAX_SCANNED + 2;
         let path = format!("/f{}", 2_000_000 + number);
         let tries = (1..=rounds).find(|_| looks(&path).0);
         assert!(tries.is_some(), "no room after {rounds} tries");
         held.push(context.hold(Base::CWD, path.as_bytes(), true).unwrap());
     }
-    assert!(vfs.stats().entry_bytes <= 16 << 20 && vfs.stats().longest_look <= MOST);
+    assert!(vfs.stats().entry_bytes <= 16 << 20 && vfs.stats().longest_look <= MAX_SCANNED);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn names_that_were_all_used_and_are_not_held_make_room() {
     for number in 0..1_000 {
         assert!(look(&context, &format!("/f{}", 3_000_000 + number)).is_ok());
     }
-    assert!(vfs.stats().longest_look <= MOST, "{:?}", vfs.stats());
+    assert!(vfs.stats().longest_look <= MAX_SCANNED, "{:?}", vfs.stats());
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn listings_keep_to_their_budget() {
 }
 
 /// A tree whose cache is full of held entries, but for `free` of them.
-fn full(store: &Store, free: usize) -> (Vfs, Context, Vec<OwnedPlace>) {
+fn full(store: &Store, free: usize) -> (Vfs, Context, Vec<PathRef>) {
     let vfs = Vfs::with_budget(store.clone(), Budget { entries: 0, negatives: 0, listings: 0 });
     let context = vfs.context();
     let hold = |path: &str| context.hold(Base::CWD, path.as_bytes(), true);

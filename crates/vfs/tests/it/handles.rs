@@ -1,6 +1,6 @@
 //! Handles beside changes: each leads to its own file, or fails with `ESTALE` once that is gone.
 
-use lightfoot_vfs::{Base, Context, Errno, FileHandle, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags, Vfs};
+use lightfoot_vfs::{Base, Context, Errno, FileHandle, MountFlags, OpenFlags, PathAt, PathRef, RenameFlags, Vfs};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use testkit::{Call, Store};
 
@@ -8,7 +8,7 @@ fn rename(at: &Context, old: &str, new: &str) -> Result<(), Errno> {
     at.rename(PathAt::cwd(old.as_bytes()), PathAt::cwd(new.as_bytes()), RenameFlags::default())
 }
 
-fn hold(at: &Context, path: &str) -> OwnedPlace {
+fn hold(at: &Context, path: &str) -> PathRef {
     at.hold(Base::CWD, path.as_bytes(), false).unwrap()
 }
 
@@ -112,7 +112,7 @@ fn what_lies_outside_of_the_mount_or_the_root_is_not_found() {
     let (store, _, vfs) = unseen(paths, "/in");
     let all = store.tree().context();
     let handles = paths.map(|path| handle_of(&all, &format!("/{path}")));
-    let inside = |at: &Context, from: &OwnedPlace| handles.map(|handle| at.hold_handle(from, &handle).is_ok());
+    let inside = |at: &Context, from: &PathRef| handles.map(|handle| at.hold_handle(from, &handle).is_ok());
     let at = vfs.context();
     at.bind(PathAt::cwd(b"/in"), PathAt::cwd(b"/at"), MountFlags::RDONLY, false).unwrap();
     let bound = hold(&at, "/at");

@@ -1,8 +1,8 @@
 //! Listings that come with inodes: what the cache learns from them, and what it must not.
 
 use lightfoot_vfs::{
-    Attr, Base, Budget, Context, DirEntry, Errno, Layer, Listed, NewInode, Open, OpenFile, OpenFlags, OwnedPlace,
-    Request, S_IFREG, Valid, Vfs, Want,
+    Attr, Base, Budget, Context, DirEntry, Errno, Layer, Listed, NewInode, Open, OpenFile, OpenFlags, PathRef, Request,
+    S_IFREG, Valid, Vfs, Want,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -289,7 +289,7 @@ fn names_that_no_path_can_have_are_not_cached() {
     assert_eq!(attr(&context, "/..").unwrap().ino, ROOT);
 }
 
-fn hold(context: &Context, path: &str) -> Option<OwnedPlace> {
+fn hold(context: &Context, path: &str) -> Option<PathRef> {
     context.hold(Base::CWD, path.as_bytes(), false).ok()
 }
 

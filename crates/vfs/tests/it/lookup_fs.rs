@@ -163,16 +163,16 @@ fn a_directory_whose_names_are_not_cached_is_not_removed() {
 
 #[test]
 fn negative_entries_are_bounded() {
-    const MOST: usize = 4096;
+    const MAX_SCANNED: usize = 4096;
     let store = Store::with_paths(&["d/"]);
     let vfs = Vfs::with_budget(store.clone(), Budget { negatives: 0, ..Budget::default() });
     let context = vfs.context();
-    for number in 0..3 * MOST {
+    for number in 0..3 * MAX_SCANNED {
         assert_eq!(look(&context, &format!("/d/{number}")), Err(Errno::ENOENT));
-        assert!(vfs.stats().negative_bytes <= MOST as u64 * 256);
+        assert!(vfs.stats().negative_bytes <= MAX_SCANNED as u64 * 256);
     }
     // The first have made room for the last.
-    let last = 3 * MOST - 1;
+    let last = 3 * MAX_SCANNED - 1;
     assert_eq!(look(&context, &format!("/d/{last}")), Err(Errno::ENOENT));
     assert_eq!(look(&context, "/d/5"), Err(Errno::ENOENT));
     assert_eq!((asked(&store, &format!("d/{last}")), asked(&store, "d/5")), (1, 2));

@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "tracked cells are read and written through raw pointers")]
 
 use lightfoot_vfs::{
-    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OwnedPlace, Request, S_IFDIR,
+    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, PathRef, Request, S_IFDIR,
     S_IFREG, Vfs,
 };
 use loom::cell::UnsafeCell;
@@ -78,7 +78,7 @@ impl FileSystem for Names {
 }
 
 /// The held file of a name that is then removed.
-fn removed(context: &Context, path: &str) -> OwnedPlace {
+fn removed(context: &Context, path: &str) -> PathRef {
     let held = context.hold(Base::CWD, path.as_bytes(), true).expect("a name");
     context.unlink(Base::CWD, path.as_bytes()).expect("a name");
     held
@@ -94,8 +94,8 @@ fn holders_go(paths: &'static [&'static str], preemptions: usize) {
         let data = files.0.clone();
         let vfs = Vfs::new(files);
         let context = vfs.context();
-        let mut held: Vec<OwnedPlace> = paths.iter().map(|path| removed(&context, path)).collect();
-        let use_and_drop = |held: OwnedPlace, data: &Data| {
+        let mut held: Vec<PathRef> = paths.iter().map(|path| removed(&context, path)).collect();
+        let use_and_drop = |held: PathRef, data: &Data| {
             assert_eq!(data.life(), 0);
             drop(held);
         };

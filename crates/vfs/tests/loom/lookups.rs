@@ -1,4 +1,4 @@
-//! loom models of lookups in a split directory of a file system that keeps its own names: beside one another, and beside
+//! loom models of lookups in a sharded directory of a file system that keeps its own names: beside one another, and beside
 //! operations that take the directory whole.
 //!
 //! As in `tree.rs`, the models call the public interface and try one preemption.
@@ -80,7 +80,7 @@ fn check(before: fn(&Context), one: fn(&Context), two: fn(&Context), end: fn(&Co
         let names = [("d", DIRECTORY), ("p", FILE), ("q", FILE)].map(|(name, ino)| (name.as_bytes().to_vec(), ino));
         let names = Mutex::new(BTreeMap::from(names));
         let files = Arc::new(Files { names, lookups: AtomicU64::new(0), evicted: AtomicU64::new(0) });
-        let vfs = Vfs::builder().splits_every_directory(true).build(Shared(files.clone()));
+        let vfs = Vfs::builder().shards_every_directory(true).build(Shared(files.clone()));
         let context = vfs.context();
         before(&context);
         let held = vfs.stats().held;

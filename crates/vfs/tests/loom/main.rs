@@ -5,10 +5,10 @@ mod cancel;
 mod inode;
 mod lookups;
 mod model;
+mod name_locks;
+mod prime;
 mod renames;
-mod reserved;
 mod tree;
-mod unasked;
 mod whole_path;
 
 // The files that `whole_path` compiles import these from the root.

@@ -21,9 +21,9 @@ pub(crate) struct Counts {
 pub(crate) struct Files {
     counts: Arc<Counts>,
     has_names: bool,
-    is_split: bool,
+    is_sharded: bool,
     /// Whether it never waits, so that names change in the sections of walks.
-    is_quick: bool,
+    never_waits: bool,
 }
 
 /// The inode number and node of the file with two names.
@@ -45,7 +45,7 @@ impl FileSystem for Files {
         if self.has_names {
             return FsTraits::default();
         }
-        let (never_waits, changes_in_parallel) = (self.is_quick, self.is_split);
+        let (never_waits, changes_in_parallel) = (self.never_waits, self.is_sharded);
         let names = CachedNames { never_waits, changes_in_parallel, ..CachedNames::default() };
         FsTraits { names: NameStore::Cache(names), ..FsTraits::default() }
     }
@@ -105,8 +105,8 @@ pub(crate) fn rename(context: &Context, old: &str, new: &str, flags: RenameFlags
 /// A thread on a tree that `grow` has grown runs `model` beside others that run `other`; then `end`, alone.
 pub(crate) struct Model<M> {
     pub(crate) has_names: bool,
-    pub(crate) is_split: bool,
-    pub(crate) is_quick: bool,
+    pub(crate) is_sharded: bool,
+    pub(crate) never_waits: bool,
     pub(crate) grow: fn(&Context),
     pub(crate) other: fn(&Context),
     pub(crate) others: usize,
@@ -117,7 +117,7 @@ pub(crate) struct Model<M> {
 impl<M: Fn(&Context, &Counts) + Sync + Send + 'static> Model<M> {
     /// A model of two threads, over names that only the cache has.
     pub(crate) fn of_two(grow: fn(&Context), other: fn(&Context), model: M, end: fn(&Context, &Counts)) -> Self {
-        Self { has_names: false, is_split: false, is_quick: false, grow, other, others: 1, model, end }
+        Self { has_names: false, is_sharded: false, never_waits: false, grow, other, others: 1, model, end }
     }
 
     /// The same over [`Files`] with names.
@@ -125,9 +125,9 @@ impl<M: Fn(&Context, &Counts) + Sync + Send + 'static> Model<M> {
         Self { has_names: true, ..Self::of_two(grow, other, model, end) }
     }
 
-    /// The same over names that only the cache has, in split directories.
-    pub(crate) fn of_split(grow: fn(&Context), other: fn(&Context), model: M, end: fn(&Context, &Counts)) -> Self {
-        Self { is_split: true, ..Self::of_two(grow, other, model, end) }
+    /// The same over names that only the cache has, in sharded directories.
+    pub(crate) fn of_sharded(grow: fn(&Context), other: fn(&Context), model: M, end: fn(&Context, &Counts)) -> Self {
+        Self { is_sharded: true, ..Self::of_two(grow, other, model, end) }
     }
 
     /// Checks all orders with one preemption.
@@ -136,10 +136,10 @@ impl<M: Fn(&Context, &Counts) + Sync + Send + 'static> Model<M> {
         builder.preemption_bound = Some(1);
         builder.max_branches = 1_000_000;
         builder.check(move || {
-            let (has_names, is_split, is_quick) = (self.has_names, self.is_split, self.is_quick);
-            let files = Files { has_names, is_split, is_quick, ..Files::default() };
+            let (has_names, is_sharded, never_waits) = (self.has_names, self.is_sharded, self.never_waits);
+            let files = Files { has_names, is_sharded, never_waits, ..Files::default() };
             let counts = files.counts.clone();
-            let vfs = Vfs::builder().splits_every_directory(self.is_split).build(files);
+            let vfs = Vfs::builder().shards_every_directory(self.is_sharded).build(files);
             let context = vfs.context();
             (self.grow)(&context);
             let spawn = |_| {

@@ -1,4 +1,4 @@
-//! loom models of renames in split directories: beside one another, beside lookups and creations, and beside removals of the
+//! loom models of renames in sharded directories: beside one another, beside lookups and creations, and beside removals of the
 //! directory; in the sections of the walks, and outside.
 //!
 //! As in `tree.rs`, the models call the public interface and try one preemption.
@@ -7,9 +7,9 @@ use crate::model::{Counts, Model, look, make, make_dirs, rename};
 use lightfoot_vfs::{Base, Context, Errno, OpenFlags, PathAt, RenameFlags};
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Renames a file of a split directory over another one, beside a thread that renames that one over it and makes a name.
-fn beside_a_rename_the_other_way(is_quick: bool, other: fn(&Context), model: fn(&Context)) {
-    let two = Model::of_split(
+/// Renames a file of a sharded directory over another one, beside a thread that renames that one over it and makes a name.
+fn beside_a_rename_the_other_way(never_waits: bool, other: fn(&Context), model: fn(&Context)) {
+    let two = Model::of_sharded(
         |context| {
             make_dirs(context, &["/d"]);
             ["/d/a", "/d/b", "/d/c"].iter().for_each(|path| make(context, path));
@@ -32,14 +32,14 @@ fn beside_a_rename_the_other_way(is_quick: bool, other: fn(&Context), model: fn(
             context.rmdir(Base::CWD, b"/d").unwrap();
         },
     );
-    Model { is_quick, ..two }.check();
+    Model { never_waits, ..two }.check();
 }
 
 #[test]
 fn renames_in_a_split_directory_in_opposite_directions_leave_one_file() {
-    for is_quick in [false, true] {
+    for never_waits in [false, true] {
         beside_a_rename_the_other_way(
-            is_quick,
+            never_waits,
             |context| {
                 rename(context, "/d/b", "/d/a", RenameFlags::default());
                 make(context, "/d/e");
@@ -47,7 +47,7 @@ fn renames_in_a_split_directory_in_opposite_directions_leave_one_file() {
             |context| rename(context, "/d/a", "/d/b", RenameFlags::default()),
         );
         beside_a_rename_the_other_way(
-            is_quick,
+            never_waits,
             |context| rename(context, "/d/c", "/d/a", RenameFlags::default()),
             |context| {
                 rename(context, "/d/a", "/d/c", RenameFlags::default());
@@ -59,8 +59,8 @@ fn renames_in_a_split_directory_in_opposite_directions_leave_one_file() {
 
 #[test]
 fn a_name_that_is_renamed_over_in_a_split_directory_is_never_missed() {
-    for is_quick in [false, true] {
-        let two = Model::of_split(
+    for never_waits in [false, true] {
+        let two = Model::of_sharded(
             |context| {
                 make_dirs(context, &["/d", "/x"]);
                 ["/d/b", "/x/a"].iter().for_each(|path| make(context, path));
@@ -72,17 +72,17 @@ fn a_name_that_is_renamed_over_in_a_split_directory_is_never_missed() {
                 context.rmdir(Base::CWD, b"/x").unwrap();
             },
         );
-        Model { is_quick, ..two }.check();
+        Model { never_waits, ..two }.check();
     }
 }
 
 /// Renames `/d/a` beside a thread that makes the new name: one of them is first.
-fn beside_a_creation(is_quick: bool, other: fn(&Context), model: fn(&Context), end: fn(&Context, &Counts)) {
+fn beside_a_creation(never_waits: bool, other: fn(&Context), model: fn(&Context), end: fn(&Context, &Counts)) {
     let grow: fn(&Context) = |context| {
         make_dirs(context, &["/d"]);
         make(context, "/d/a");
     };
-    Model { is_quick, ..Model::of_split(grow, other, move |context: &Context, _: &Counts| model(context), end) }
+    Model { never_waits, ..Model::of_sharded(grow, other, move |context: &Context, _: &Counts| model(context), end) }
         .check();
 }
 
@@ -100,9 +100,9 @@ fn a_file_renamed_in_a_split_directory_has_its_new_name_alone() {
     }
     macro_rules! check {
         ($($name:literal)*) => {$(
-            for is_quick in [false, true] {
+            for never_waits in [false, true] {
                 beside_a_creation(
-                    is_quick,
+                    never_waits,
                     |context| rename(context, "/d/a", $name, RenameFlags::default()),
                     |context| make_or_find(context, $name),
                     |context, _| end(context, $name),
@@ -110,14 +110,14 @@ fn a_file_renamed_in_a_split_directory_has_its_new_name_alone() {
             }
         )*};
     }
-    // Names of both stripes.
+    // Names of both shards.
     check!("/d/b" "/d/c" "/d/e" "/d/f");
 }
 
 #[test]
 fn a_file_renamed_in_a_split_directory_has_one_of_its_names() {
-    for is_quick in [false, true] {
-        let two = Model::of_split(
+    for never_waits in [false, true] {
+        let two = Model::of_sharded(
             |context| {
                 make_dirs(context, &["/d"]);
                 make(context, "/d/a");
@@ -126,14 +126,14 @@ fn a_file_renamed_in_a_split_directory_has_one_of_its_names() {
             |context: &Context, _: &Counts| rename(context, "/d/a", "/d/b", RenameFlags::default()),
             |context, _| assert_eq!((look(context, "/d/a"), look(context, "/d/b")), (None, Some(3))),
         );
-        Model { is_quick, ..two }.check();
+        Model { never_waits, ..two }.check();
     }
 }
 
 #[test]
 fn a_file_is_not_moved_to_a_split_directory_that_is_removed() {
-    for is_quick in [false, true] {
-        let two = Model::of_split(
+    for never_waits in [false, true] {
+        let two = Model::of_sharded(
             |context| {
                 make_dirs(context, &["/d", "/x"]);
                 ["/d/e", "/x/f"].iter().for_each(|path| make(context, path));
@@ -155,6 +155,6 @@ fn a_file_is_not_moved_to_a_split_directory_that_is_removed() {
                 assert_eq!(look(context, "/d/f").is_some(), look(context, "/x/f").is_none());
             },
         );
-        Model { is_quick, ..two }.check();
+        Model { never_waits, ..two }.check();
     }
 }

@@ -112,7 +112,7 @@ fn a_name_is_not_made_in_the_next_life_of_a_directory() {
 #[test]
 fn names_that_come_to_a_split_directory_at_once_are_all_counted() {
     let links = |context: &Context| context.attr(Base::CWD, b"/d", true).unwrap().nlink;
-    Model::of_split(
+    Model::of_sharded(
         |context| make_dirs(context, &["/d", "/d/w"]),
         |context| make_dirs(context, &["/d/x"]),
         move |context: &Context, _: &Counts| {
@@ -133,7 +133,7 @@ fn names_that_come_to_a_split_directory_at_once_are_all_counted() {
 
 #[test]
 fn a_name_is_not_made_in_a_split_directory_that_is_removed() {
-    Model::of_split(
+    Model::of_sharded(
         |context| {
             make_dirs(context, &["/d"]);
             make(context, "/d/e");

@@ -195,14 +195,14 @@ pub struct Outcomes<'a> {
 }
 
 /// Fewer operations than this are too few for a figure.
-pub const LEAST_OPERATIONS: u64 = 30;
+pub const MIN_OPERATIONS: u64 = 30;
 
 impl<'a> Outcomes<'a> {
     pub(super) fn new(by_key: BTreeMap<&'a str, &'a Outcome>) -> Self {
         Self { by_key, is_thin: Flag::new(false) }
     }
 
-    /// The figure of `row`; not a number if one of its cells has fewer than [`LEAST_OPERATIONS`].
+    /// The figure of `row`; not a number if one of its cells has fewer than [`MIN_OPERATIONS`].
     pub(super) fn figure(&self, row: &Row) -> f64 {
         self.is_thin.set(false);
         let figure = (row.read)(self);

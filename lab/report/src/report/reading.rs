@@ -1,6 +1,6 @@
 //! What the published figures call by their names, read from an outcome of the simulated machine.
 
-use super::experiment::LEAST_OPERATIONS;
+use super::experiment::MIN_OPERATIONS;
 use crate::lock_row::LockRow;
 use crate::outcome::Outcome;
 
@@ -32,7 +32,7 @@ impl Outcome {
     /// Whether the workers of the first role took too few steps for a figure.
     #[must_use]
     pub fn is_thin(&self) -> bool {
-        self.roles.first().is_none_or(|role| role.ops < LEAST_OPERATIONS)
+        self.roles.first().is_none_or(|role| role.ops < MIN_OPERATIONS)
     }
 
     /// Percent of the system time spent taking spinning locks of any kind, or reading again what a sequence lock's

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use vfs_sim::{
     Acl, AclEntry, AclKind, AclTag, Attr, Base, Context, Credentials, Errno, FileSystem, Inode, MountFlags, NewInode,
-    NextNames, OpenFlags, OwnedPlace, PathAt, RenameFlags, Request, Resolve, S_IFDIR, S_IFREG, SetAttr, SetXattr, Vfs,
+    NextNames, OpenFlags, PathAt, PathRef, RenameFlags, Request, Resolve, S_IFDIR, S_IFREG, SetAttr, SetXattr, Vfs,
 };
 
 /// What a simulated thread leaves lies in memory that the next simulation clears: one test at a time.
@@ -30,7 +30,7 @@ struct Actor {
     /// The same, of a user without capabilities.
     user: Context,
     /// `/d`, where scoped lookups begin.
-    scope: OwnedPlace,
+    scope: PathRef,
     number: usize,
     /// Names that it has looked up in the file system that keeps its own names.
     misses: Cell<u64>,
@@ -208,7 +208,7 @@ const RENAME_OWN: Operation = Operation {
 };
 const RENAME_COMMON: Operation = Operation {
     name: "rename in a common directory",
-    // By the actor: neighbouring entries are on one shelf of a split directory.
+    // By the actor: neighbouring entries are on one shelf of a sharded directory.
     before: |a| create(a, &common(a, "old")),
     act: |a| rename(a, &common(a, "old"), &common(a, "moved")),
     after: |a| unlink(a, &common(a, "moved")),
@@ -286,7 +286,7 @@ const SPLIT_PAIRS: &[(Operation, Operation)] = &[
 const ROUNDS: usize = 3;
 
 /// The footprints of each pair's two operations, done by two simulated threads, one after the other.
-fn footprints(pairs: Vec<(Operation, Operation)>, is_split: bool) -> Vec<[Footprint; 2]> {
+fn footprints(pairs: Vec<(Operation, Operation)>, is_sharded: bool) -> Vec<[Footprint; 2]> {
     let machine = sim::Machine::preset("epyc192").expect("a preset");
     let config = sim::Config::new(machine, 2, 1_000_000_000);
     let prints: Rc<RefCell<Vec<Vec<Footprint>>>> = Rc::new(RefCell::new(vec![Vec::new(), Vec::new()]));
@@ -315,15 +315,18 @@ fn footprints(pairs: Vec<(Operation, Operation)>, is_split: bool) -> Vec<[Footpr
         }
     };
     let of_bodies = Rc::new(body);
-    let _report =
-        sim::run(config, move || (tree(is_split), AtomicUsize::new(0)), move |state, number| of_bodies(state, number));
+    let _report = sim::run(
+        config,
+        move || (tree(is_sharded), AtomicUsize::new(0)),
+        move |state, number| of_bodies(state, number),
+    );
     let [first, second]: [Vec<Footprint>; 2] = prints.take().try_into().expect("two threads");
     first.into_iter().zip(second).map(|(first, second)| [first, second]).collect()
 }
 
-/// The tree that the operations are done on. If `is_split`, all its directories are.
-fn tree(is_split: bool) -> Vfs {
-    let vfs = Vfs::builder().splits_every_directory(is_split).build(RamFs::new());
+/// The tree that the operations are done on. If `is_sharded`, all its directories are.
+fn tree(is_sharded: bool) -> Vfs {
+    let vfs = Vfs::builder().shards_every_directory(is_sharded).build(RamFs::new());
     let context = vfs.context();
     let mkdir = |path: &str| context.mkdir(Base::CWD, path.as_bytes(), 0o755).expect(path);
     mkdir("/d");

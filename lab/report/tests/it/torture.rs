@@ -27,7 +27,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::catch_unwind;
 use std::rc::Rc;
 use testkit_sim::Store;
-use vfs_sim::{Budget, Context, OwnedPlace, Vfs};
+use vfs_sim::{Budget, Context, PathRef, Vfs};
 
 /// Rounds of the threads that change something.
 const ROUNDS: u64 = 8;
@@ -70,7 +70,7 @@ struct Stage {
     kept: Vfs,
     store: Store,
     /// The file in the directory that moves; taken by the last thread.
-    moving: RefCell<Option<Rc<OwnedPlace>>>,
+    moving: RefCell<Option<Rc<PathRef>>>,
     /// Inode numbers of `/ex/x/owner` and `/ey/y/owner`.
     exchanged: [u64; 2],
     /// Inode numbers of `/swap/t`, the latest last.
@@ -82,11 +82,11 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(is_split: bool) -> Self {
-        let ram = Vfs::builder().splits_every_directory(is_split).build(RamFs::new());
+    fn new(is_sharded: bool) -> Self {
+        let ram = Vfs::builder().shards_every_directory(is_sharded).build(RamFs::new());
         let store = kept_roles::store();
         let least = Budget { entries: 0, negatives: 0, listings: 0 };
-        let kept = Vfs::builder().splits_every_directory(is_split).budget(least).build(store.clone());
+        let kept = Vfs::builder().shards_every_directory(is_sharded).budget(least).build(store.clone());
         let context = ram.context();
         let exchanged = roles::set_up(&context);
         let replaced = RefCell::new(vec![roles::ino(&context, "/swap/t").expect("/swap/t")]);
@@ -117,7 +117,7 @@ impl Stage {
         self.changing.get() > 0
     }
 
-    fn moving(&self) -> Rc<OwnedPlace> {
+    fn moving(&self) -> Rc<PathRef> {
         self.moving.borrow().clone().expect("taken by the last one")
     }
 

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// The most intervals of which the screen keeps rates: as many as a wide terminal shows.
-const MOST_MOMENTS: usize = 512;
+const MAX_MOMENTS: usize = 512;
 
 /// A column of the table of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl View {
         let interval = now.since(&self.last);
         if !self.is_paused {
             self.moments.push_front(Moment::of(&interval));
-            self.moments.truncate(MOST_MOMENTS);
+            self.moments.truncate(MAX_MOMENTS);
             (self.recent, self.total) = (interval, now.clone());
         }
         self.last = now;

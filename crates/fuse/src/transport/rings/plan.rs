@@ -27,7 +27,7 @@ const SLOTS: usize = 8;
 pub(crate) const MANY_THREADS: usize = 4;
 
 /// The most that it has when all of them hang.
-pub(super) const MOST_THREADS: usize = 16;
+pub(super) const MAX_THREADS: usize = 16;
 
 /// The same on machines with more processors than [`MANY`].
 const FEWER_THREADS: usize = 2;
@@ -48,7 +48,7 @@ pub(in crate::transport) struct Group {
 
 /// Threads that do the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::transport) struct Crew {
+pub(in crate::transport) struct Pool {
     pub(super) group: Group,
     /// With so many it begins.
     pub(super) threads: usize,
@@ -78,14 +78,14 @@ pub(super) fn go_to(processor: usize) -> io::Result<()> {
 ///
 /// # Errors
 /// The list of processors cannot be read.
-pub(in crate::transport) fn plan(may_wait: bool, pin: bool) -> io::Result<Vec<Crew>> {
+pub(in crate::transport) fn plan(may_wait: bool, pin: bool) -> io::Result<Vec<Pool>> {
     let list = fs::read_to_string(POSSIBLE)?;
     let possible = count(&list).ok_or_else(|| io::Error::other(format!("{POSSIBLE}: {list:?}")))?;
     let ours = sched_getaffinity(None)?;
-    Ok(crews(possible, |processor| processor < CpuSet::MAX_CPU && ours.is_set(processor), may_wait, pin))
+    Ok(pools(possible, |processor| processor < CpuSet::MAX_CPU && ours.is_set(processor), may_wait, pin))
 }
 
-fn crews(possible: u16, is_ours: impl Fn(usize) -> bool, may_wait: bool, pin: bool) -> Vec<Crew> {
+fn pools(possible: u16, is_ours: impl Fn(usize) -> bool, may_wait: bool, pin: bool) -> Vec<Pool> {
     let (ours, others): (Vec<u16>, Vec<u16>) = (0..possible).partition(|queue| is_ours(usize::from(*queue)));
     let (threads, slots) = match ours.len() {
         _ if !may_wait => (1, SLOTS),
@@ -97,7 +97,7 @@ fn crews(possible: u16, is_ours: impl Fn(usize) -> bool, may_wait: bool, pin: bo
     if !others.is_empty() {
         groups.push(Group { processor: None, queues: others, slots: 1, may_wait });
     }
-    groups.into_iter().map(|group| Crew { group, threads }).collect()
+    groups.into_iter().map(|group| Pool { group, threads }).collect()
 }
 
 /// The number of processors in a list such as `0-3,8`.
@@ -135,17 +135,17 @@ mod tests {
             (32, 32, true, 64),
         ] {
             for pin in [true, false] {
-                let crews = crews(possible, |processor| processor < ours, may_wait, pin);
+                let pools = pools(possible, |processor| processor < ours, may_wait, pin);
                 assert_eq!(
-                    crews.iter().map(|crew| crew.threads).sum::<usize>(),
+                    pools.iter().map(|pool| pool.threads).sum::<usize>(),
                     threads,
                     "{possible}, {ours}, {may_wait}"
                 );
-                let queues: BTreeSet<_> = crews.iter().flat_map(|crew| crew.group.queues.clone()).collect();
+                let queues: BTreeSet<_> = pools.iter().flat_map(|pool| pool.group.queues.clone()).collect();
                 assert_eq!(queues, (0..possible).collect());
-                let pinned: Vec<_> = crews.iter().filter(|crew| crew.group.processor.is_some()).collect();
+                let pinned: Vec<_> = pools.iter().filter(|pool| pool.group.processor.is_some()).collect();
                 assert_eq!(pinned.len(), if pin { ours } else { 0 });
-                for Crew { group, .. } in pinned {
+                for Pool { group, .. } in pinned {
                     let processor = group.processor.expect("it is pinned");
                     assert!(processor < ours && group.queues == [processor as u16]);
                     assert_eq!(group.slots, if may_wait { 1 } else { SLOTS });
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_plan() {
-        let has_pinned = |pin| plan(false, pin).expect("a list").iter().any(|crew| crew.group.processor.is_some());
+        let has_pinned = |pin| plan(false, pin).expect("a list").iter().any(|pool| pool.group.processor.is_some());
         assert!(has_pinned(true) && !has_pinned(false));
     }
 }

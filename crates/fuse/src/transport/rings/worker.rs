@@ -13,7 +13,7 @@
 //! A reply that comes later waits while its thread is inside a call into the tree.
 
 use super::super::Transport;
-use super::super::crew::Member;
+use super::super::pool::Member;
 use super::super::reply::Channel;
 use super::super::stop::Stop;
 use super::Shared;
@@ -218,7 +218,7 @@ impl Worker {
         self.ring.register()?;
         self.ring.enter(Wait::Never)?;
         // The kernel may have kept requests while all slots were taken.
-        self.shared.rouse(&[queue], &[node]);
+        self.shared.wake(&[queue], &[node]);
         Ok(())
     }
 

@@ -131,13 +131,13 @@ fn a_kernel_that_refuses_slots_is_served_through_the_device() {
     let (_session, server) = negotiate(device, &options);
     let mut server = server.expect("a server");
     let taken = init::taken(&InitOut::read_from_bytes(&kernel.receive().1).expect("a struct"));
-    let Carrier::Ring { .. } = server.carrier() else {
+    let TransportKind::Ring { .. } = server.transport_kind() else {
         assert!(!taken.contains(InitFlags::OVER_IO_URING), "only with rings");
-        return println!("SKIPPED: {}", server.carrier());
+        return println!("SKIPPED: {}", server.transport_kind());
     };
     assert!(taken.contains(InitFlags::OVER_IO_URING));
     server.begin(&options).expect("the device");
-    assert_eq!(server.carrier(), Carrier::Device { threads: 2, reason: NoRing::NotOffered });
+    assert_eq!(server.transport_kind(), TransportKind::Device { threads: 2, reason: NoRing::NotOffered });
     assert_eq!(server.waiting(), 1);
     let running = thread::spawn(move || server.run(|| {}));
     kernel.send(opcode::LOOKUP, 2, b"name\0");
@@ -172,7 +172,7 @@ fn rings_are_not_made_where_they_are_not_wanted_or_offered() {
         kernel.send(opcode::INIT, 1, &offer);
         let options = MountOptions { uring, threads: Some(3), ..MountOptions::default() };
         let (_session, server) = negotiate(device, &options);
-        assert_eq!(server.expect("a server").carrier(), Carrier::Device { threads: 3, reason });
+        assert_eq!(server.expect("a server").transport_kind(), TransportKind::Device { threads: 3, reason });
         let taken = init::taken(&InitOut::read_from_bytes(&kernel.receive().1).expect("a struct"));
         assert!(!taken.contains(InitFlags::OVER_IO_URING));
     }

@@ -52,9 +52,9 @@ impl Lightfoot {
         Self::with_options(world, Vfs::builder().whole_paths(bytes).records_every_path(true))
     }
 
-    /// The same with every directory split.
+    /// The same with every directory sharded.
     pub(crate) fn split(world: World) -> Self {
-        Self::with_options(world, Vfs::builder().splits_every_directory(true))
+        Self::with_options(world, Vfs::builder().shards_every_directory(true))
     }
 
     fn with_options(world: World, builder: Builder) -> Self {

@@ -7,7 +7,7 @@ use crate::torture::whole;
 use crate::tree_kind::TreeKind;
 use std::sync::Mutex;
 use testkit::Counting;
-use vfs::{Base, Context, Errno, Invalidator, OwnedPlace, PathAt, RenameFlags};
+use vfs::{Base, Context, Errno, Invalidator, PathAt, PathRef, RenameFlags};
 
 /// Operations of each thread.
 const STEPS: u64 = 10_000;
@@ -40,7 +40,7 @@ pub(crate) fn no_name_is_lost_while_all_that_is_cached_is_in_doubt(kind: TreeKin
     let vfs = crate::torture::new_tree(kind, fs);
     let context = vfs.context();
     let invalidator = counts.invalidator().expect("told when it was mounted");
-    let dirs: Vec<OwnedPlace> = DIRS.iter().map(|dir| context.hold(Base::CWD, dir.as_bytes(), true).unwrap()).collect();
+    let dirs: Vec<PathRef> = DIRS.iter().map(|dir| context.hold(Base::CWD, dir.as_bytes(), true).unwrap()).collect();
     let nodes: Vec<u64> =
         DIRS.iter().map(|dir| context.attr(Base::CWD, dir.as_bytes(), true).unwrap().ino).chain([1]).collect();
     let finished = Mutex::new(Vec::new());

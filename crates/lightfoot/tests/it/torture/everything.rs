@@ -7,9 +7,7 @@ use crate::torture::whole;
 use crate::tree_kind::TreeKind;
 use ramfs::RamFs;
 use std::sync::Mutex;
-use vfs::{
-    Base, Context, Errno, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags, SetAttr, SetXattr, UnmountFlags,
-};
+use vfs::{Base, Context, Errno, MountFlags, OpenFlags, PathAt, PathRef, RenameFlags, SetAttr, SetXattr, UnmountFlags};
 
 /// Operations of each thread.
 const STEPS: u64 = 20_000;
@@ -107,7 +105,7 @@ const BETWEEN: usize = 300;
 /// Two directories, one far below the other, that one thread renames in turns; looked at by path, and by reverse path from below.
 struct Tour {
     history: History,
-    file: OwnedPlace,
+    file: PathRef,
     ino: u64,
 }
 
@@ -173,7 +171,7 @@ pub(crate) fn all_operations_at_once_lose_no_name_and_leave_nothing_held(kind: T
     let mounts: Vec<String> = (0..threads()).map(|thread| format!("/mount-{thread}")).collect();
     mounts.iter().for_each(|dir| mkdir(dir));
     let hold = |dir: &&str| context.hold(Base::CWD, format!("/east/{dir}").as_bytes(), true).unwrap();
-    let dirs: Vec<OwnedPlace> = WANDERING.iter().map(hold).collect();
+    let dirs: Vec<PathRef> = WANDERING.iter().map(hold).collect();
     let tour = Tour::new(&context);
     let finished = Mutex::new(Vec::new());
     {

@@ -1,7 +1,7 @@
 //! Names that one thread alone makes and takes away, in directories that all threads move.
 
 use crate::namespace::rng::Rng;
-use vfs::{Base, Context, Errno, OpenFlags, OwnedPlace, PathAt, RenameFlags};
+use vfs::{Base, Context, Errno, OpenFlags, PathAt, PathRef, RenameFlags};
 
 /// Numbers of names of each thread in each directory.
 const NAMES: usize = 6;
@@ -18,7 +18,7 @@ pub(crate) enum Able {
 /// A thread's own names, and their expected state.
 pub(crate) struct Own<'c> {
     context: &'c Context,
-    dirs: &'c [OwnedPlace],
+    dirs: &'c [PathRef],
     thread: usize,
     able: Able,
     /// For each directory and number the inode that has the name there.
@@ -26,7 +26,7 @@ pub(crate) struct Own<'c> {
 }
 
 impl<'c> Own<'c> {
-    pub(crate) fn new(context: &'c Context, dirs: &'c [OwnedPlace], thread: usize, able: Able) -> Self {
+    pub(crate) fn new(context: &'c Context, dirs: &'c [PathRef], thread: usize, able: Able) -> Self {
         Self { context, dirs, thread, able, there: vec![[None; NAMES]; dirs.len()] }
     }
 

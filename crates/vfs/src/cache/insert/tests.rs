@@ -43,7 +43,7 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
             tree.slot(SlotKind::Entry).unwrap(),
             dir,
             tree.named(&name(i)),
-            &Fresh::from(&NewInode { attr, ..NewInode::default() }),
+            &NewInodeArgs::from(&NewInode { attr, ..NewInode::default() }),
         );
         if i % 40 == 0 {
             dirs.push(made);
@@ -99,8 +99,14 @@ fn the_last_count_that_is_put_in_a_read_section_ends_the_inode_after_it() {
         let attr = Attr { ino: 2, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
         let new = NewInode { attr, ..NewInode::default() };
         let named = sb.named(name);
-        let made =
-            sb.add_in(&sb.domain.read(), None, sb.slot(SlotKind::Entry).unwrap(), sb.root(), named, &Fresh::from(&new));
+        let made = sb.add_in(
+            &sb.domain.read(),
+            None,
+            sb.slot(SlotKind::Entry).unwrap(),
+            sb.root(),
+            named,
+            &NewInodeArgs::from(&new),
+        );
         let held = sb.pin(made).unwrap();
         sb.delete_in(None, None, sb.root(), made, named.hash, 2, 0);
         (made, held)

@@ -2,7 +2,7 @@
 //!
 //! As [`FileSystem`]; own code.
 
-use super::held::{KeptOpen, OpenedInside, late_error};
+use super::held::{OpenHandle, OpenedInside, late_error};
 use super::{Bounded, Call, Late};
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
@@ -230,7 +230,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         let kept = call.keep_open(&file);
         // The use by the VFS. The other one releases the open, unless a late call is about it still.
         drop(opened.leave());
-        let end = |_: &F, _: &Request, kept: &Mutex<Option<KeptOpen<F>>>| {
+        let end = |_: &F, _: &Request, kept: &Mutex<Option<OpenHandle<F>>>| {
             let kept = kept.lock().take();
             drop(kept);
             Ok(())
@@ -319,7 +319,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     fn sync(&self, request: &Request, file: &Open<'_>, data_only: bool) -> Result<(), Errno> {
         let call = self.begin(request, None, false)?;
         let args = (call.keep_open(file), data_only);
-        let work = |fs: &F, request: &Request, (file, data_only): &(KeptOpen<F>, bool)| {
+        let work = |fs: &F, request: &Request, (file, data_only): &(OpenHandle<F>, bool)| {
             fs.sync(request, &file.get(), *data_only)
         };
         call.run(args, work, |_, (file, _), synced| file.note(synced)).and_then(|()| late_error(file))
@@ -327,7 +327,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
 
     fn flush(&self, request: &Request, file: &Open<'_>) -> Result<(), Errno> {
         let call = self.begin(request, None, false)?;
-        let work = |fs: &F, request: &Request, file: &KeptOpen<F>| fs.flush(request, &file.get());
+        let work = |fs: &F, request: &Request, file: &OpenHandle<F>| fs.flush(request, &file.get());
         call.run(call.keep_open(file), work, |_, file, flushed| file.note(flushed)).and_then(|()| late_error(file))
     }
 

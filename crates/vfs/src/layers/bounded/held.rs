@@ -11,26 +11,26 @@ use crate::base::flags::OpenFlags;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{FileSystem, Open, OpenState};
 use crate::slots::inode::Inode;
-use crate::slots::slot::CountedInode;
+use crate::slots::slot::DetachedInodeRef;
 use prim::shared::{AnyArc, PlainArc as Arc};
 use std::any::Any;
 use sync::Mutex;
 
 /// A reference on an inode, with its file system.
-pub(super) struct KeptInode {
+pub(super) struct InodeHandle {
     sb: Arc<SuperBlock>,
     /// `None` while it is dropped.
-    counted: Option<CountedInode>,
+    counted: Option<DetachedInodeRef>,
 }
 
-impl KeptInode {
+impl InodeHandle {
     /// Of an inode of `sb` that the caller has a reference on.
     pub(super) fn new(sb: &Arc<SuperBlock>, inode: &Inode) -> Self {
-        Self { sb: sb.clone(), counted: Some(CountedInode::again(sb.slots(), inode)) }
+        Self { sb: sb.clone(), counted: Some(DetachedInodeRef::again(sb.slots(), inode)) }
     }
 }
 
-impl core::ops::Deref for KeptInode {
+impl core::ops::Deref for InodeHandle {
     type Target = Inode;
 
     fn deref(&self) -> &Inode {
@@ -38,7 +38,7 @@ impl core::ops::Deref for KeptInode {
     }
 }
 
-impl Drop for KeptInode {
+impl Drop for InodeHandle {
     fn drop(&mut self) {
         self.counted.take().into_iter().for_each(|counted| self.sb.put_inode(counted.into_ref(self.sb.slots())));
     }
@@ -85,9 +85,9 @@ pub(super) fn late_error(file: &Open<'_>) -> Result<(), Errno> {
 }
 
 /// A use of an open. The last one releases it.
-pub(super) struct KeptOpen<F: FileSystem + ?Sized> {
+pub(super) struct OpenHandle<F: FileSystem + ?Sized> {
     fs: Arc<F>,
-    inode: KeptInode,
+    inode: InodeHandle,
     flags: OpenFlags,
     /// What the VFS keeps.
     opened: OpenState,
@@ -95,9 +95,9 @@ pub(super) struct KeptOpen<F: FileSystem + ?Sized> {
     state: OpenState,
 }
 
-impl<F: FileSystem + ?Sized> KeptOpen<F> {
+impl<F: FileSystem + ?Sized> OpenHandle<F> {
     pub(super) fn new(sb: &Arc<SuperBlock>, fs: &Arc<F>, file: &Open<'_>) -> Self {
-        let (inode, opened) = (KeptInode::new(sb, file.inode), file.state.clone());
+        let (inode, opened) = (InodeHandle::new(sb, file.inode), file.state.clone());
         let state = opened.get::<OpenedInside>().map(OpenedInside::enter).unwrap_or_default();
         Self { fs: fs.clone(), inode, flags: file.flags, opened, state }
     }
@@ -115,7 +115,7 @@ impl<F: FileSystem + ?Sized> KeptOpen<F> {
     }
 }
 
-impl<F: FileSystem + ?Sized> Drop for KeptOpen<F> {
+impl<F: FileSystem + ?Sized> Drop for OpenHandle<F> {
     fn drop(&mut self) {
         if let Some(_last) = self.opened.get::<OpenedInside>().and_then(OpenedInside::leave) {
             self.inode.sb.contain(|| self.fs.release(self.get()));

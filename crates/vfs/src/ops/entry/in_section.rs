@@ -10,10 +10,10 @@ use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::cache::reclaim::{LockedDirs, MayEvict};
 use crate::mount::context::Context;
-use crate::ops::entry::{Entry, Keeper};
-use crate::ops::last::Last;
-use crate::slots::stripe::Names;
-use crate::walk::walk_end::{DirKept, WalkEnd};
+use crate::ops::entry::{Entry, Mode};
+use crate::ops::last_component::Last;
+use crate::slots::shard::Names;
+use crate::walk::walk_end::{DirRef, WalkEnd};
 use core::cell::Cell;
 use sync::MutexGuard;
 
@@ -39,14 +39,14 @@ impl Context {
         if !sb.never_waits {
             return None;
         }
-        let Some(lock) = found.lock_here() else { return self.try_in_split(found, last, again) };
+        let Some(lock) = found.lock_here() else { return self.try_in_sharded(found, last, again) };
         self.in_section(found, last, (lock, None), sb.hash_again(last.name, last.short), f)
     }
 
-    /// The same for a directory that another thread has locked, if it is split.
+    /// The same for a directory that another thread has locked, if it is sharded.
     #[cold]
     #[inline(never)]
-    fn try_in_split<'p, R>(
+    fn try_in_sharded<'p, R>(
         &self,
         found: &WalkEnd<'_>,
         last: &Last<'p>,
@@ -80,7 +80,7 @@ impl Context {
             names: names.as_ref(),
             links: found.links,
             caller: self.caller_rcu(found.guard),
-            keeper: Keeper::Section(found.guard, &leaves),
+            keeper: Mode::Section(found.guard, &leaves),
         };
         let done = f(&entry, held.may_evict());
         if leaves.get() {
@@ -94,6 +94,6 @@ impl Context {
 /// Keeps the directory of a path's `last` component, and its lock or that of the name, where it can be taken at once; not that of the
 /// name if the directory must be locked `whole`.
 #[inline(always)]
-pub(super) fn keep(found: &WalkEnd<'_>, last: &Last<'_>, whole: bool) -> Result<DirKept, Errno> {
+pub(super) fn keep(found: &WalkEnd<'_>, last: &Last<'_>, whole: bool) -> Result<DirRef, Errno> {
     found.lock_or_pin(|| (!whole).then(|| found.sb().hash_again(last.name, last.short)))
 }

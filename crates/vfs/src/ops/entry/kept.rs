@@ -9,15 +9,15 @@
 use crate::base::errno::Errno;
 use crate::cache::superblock::SuperBlock;
 use crate::mount::Mount;
-use crate::mount::place::OwnedPlace;
+use crate::mount::place::PathRef;
 use crate::slots::dentry::Dentry;
-use crate::slots::slot::CountedDentry;
+use crate::slots::slot::DentryRef;
 use crate::walk::walk_end::WalkEnd;
 use sync::PerCpuArc;
 
 /// A directory that a walk found, held, with its sequence at that moment.
 pub(crate) struct DirAt {
-    place: OwnedPlace,
+    place: PathRef,
     seq: u32,
 }
 
@@ -27,7 +27,7 @@ impl DirAt {
     /// # Errors
     /// `EAGAIN`, which the walk never returns.
     pub(in crate::ops) fn keep(found: &WalkEnd<'_>) -> Result<Self, Errno> {
-        let place = OwnedPlace::new(found.count_mount()?, found.count_dentry()?);
+        let place = PathRef::new(found.count_mount()?, found.count_dentry()?);
         Ok(Self { place, seq: found.seq })
     }
 
@@ -35,7 +35,7 @@ impl DirAt {
         self.place.dentry()
     }
 
-    pub(in crate::ops) fn place(&self) -> &OwnedPlace {
+    pub(in crate::ops) fn place(&self) -> &PathRef {
         &self.place
     }
 
@@ -56,14 +56,14 @@ impl DirAt {
 
 /// An entry that was found under its directory's lock, held so that the owner of that lock may search for another one
 /// ([`MayEvict`](crate::cache::reclaim::MayEvict)).
-pub(crate) struct Pinned<'s>(&'s SuperBlock, Option<CountedDentry>);
+pub(crate) struct Pinned<'s>(&'s SuperBlock, Option<DentryRef>);
 
 impl<'s> Pinned<'s> {
     pub(in crate::ops) fn new(sb: &'s SuperBlock, found: &Dentry) -> Self {
         Self::of(sb, sb.pin_again(found))
     }
 
-    pub(in crate::ops) fn of(sb: &'s SuperBlock, counted: CountedDentry) -> Self {
+    pub(in crate::ops) fn of(sb: &'s SuperBlock, counted: DentryRef) -> Self {
         Self(sb, Some(counted))
     }
 }

@@ -93,10 +93,10 @@ impl OpenFile {
         }
         drop_set_ids_first(&target.cred, sb, &request, into)?;
         let (from, onto) = ((&self.open(inode), offset), (&target.open(into), to));
-        let watched = sb.watch(Files { file: Some((into, 1)), ..Files::default() });
+        let pre_attrs = sb.pre_attrs(Files { file: Some((into, 1)), ..Files::default() });
         let written = sb.fs().copy_range(&request, from, onto, len, Copying::Share)?;
         target.copied(&request, into, to, &written);
-        watched.settle(&written.after);
+        pre_attrs.post_attrs(&written.after);
         drop(held);
         target.sync_copied()?;
         if written.len as u64 == len { Ok(()) } else { Err(Errno::EINVAL) }
@@ -167,13 +167,13 @@ impl OpenFile {
         let held = sb.ranks.lock(Rank::Data, &into.data_lock);
         drop_set_ids_first(&target.cred, sb, &request, into)?;
         let (from, onto) = ((&self.open(inode), offset), (&target.open(into), to));
-        let watched = sb.watch(Files { file: Some((into, 1)), ..Files::default() });
+        let pre_attrs = sb.pre_attrs(Files { file: Some((into, 1)), ..Files::default() });
         let written = sb.fs().copy_range(&request, from, onto, len, Copying::Any)?;
         if written.len == 0 {
             return Ok(0);
         }
         target.copied(&request, into, to, &written);
-        watched.settle(&written.after);
+        pre_attrs.post_attrs(&written.after);
         drop(held);
         self.accessed(inode);
         target.sync_copied()?;

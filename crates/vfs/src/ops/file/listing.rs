@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! Entries come in batches: from the cache, if it has all names; from a cached listing; or from the file
-//! system, which may return attributes with them ([`unasked`](crate::walk::unasked)).
+//! system, which may return attributes with them ([`prime`](crate::walk::prime)).
 //!
 //! # How it is locked
 //! A mutex of the open directory protects the position of the listing, which is taken out while entries are
@@ -18,11 +18,11 @@ use crate::cache::listings::{Whole, entry_bytes};
 use crate::cache::reclaim::LockedDirs;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{DirEntry, Listed, NewInode, Want};
-use crate::mount::place::OwnedPlace;
+use crate::mount::place::PathRef;
 use crate::ops::file::OpenFile;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
-use crate::walk::unasked;
+use crate::walk::prime;
 use prim::atomic::Ordering::Relaxed;
 use prim::shared::PlainArc as Arc;
 use std::collections::VecDeque;
@@ -57,7 +57,7 @@ pub(super) struct Listing {
     /// The cookie of the entry read last.
     cookie: u64,
     /// The entry read last, held so that the next batch finds its place at once.
-    last: Option<OwnedPlace>,
+    last: Option<PathRef>,
     /// A cached listing, and how much of it was read.
     kept: Option<(Arc<Whole>, usize)>,
     collected: Option<Collected>,
@@ -173,7 +173,7 @@ impl OpenFile {
         }
         let mut next = match (&listing.last, listing.cookie) {
             (None, 0) => dir.first_child.get(),
-            (last, cookie) => after(dir, last.as_ref().map(OwnedPlace::dentry), cookie),
+            (last, cookie) => after(dir, last.as_ref().map(PathRef::dentry), cookie),
         };
         let mut entries = Vec::new();
         let mut last = None;
@@ -212,7 +212,7 @@ impl OpenFile {
             return Ok(next);
         }
         let (invalidations, version) = (sb.invalidations(), sb.versions.of(dir));
-        let locked = sb.reserved.is_none().then_some(locked);
+        let locked = sb.name_locks.is_none().then_some(locked);
         let mut entries: Vec<CookieEntry> = Vec::new();
         let mut inodes: Vec<(usize, NewInode)> = Vec::new();
         sb.fs().read_dir(&self.request(), &self.open(inode), listing.cookie, want, &mut |listed| {
@@ -228,7 +228,7 @@ impl OpenFile {
             sb.note_listing(inodes.is_empty());
             if is_current || sb.versions.of(dir) == version {
                 let listed = inodes.iter().map(|(at, inode)| (&*entries[*at].0.name, inode));
-                unasked::learn_listed(sb, locked.may_evict(), dir, invalidations, listed);
+                prime::learn_listed(sb, locked.may_evict(), dir, invalidations, listed);
             }
         }
         listing.cookie = entries.last().map_or(listing.cookie, |(_, cookie)| *cookie);
@@ -244,7 +244,7 @@ impl OpenFile {
         let (whole, at) = listing.kept.as_mut()?;
         let next = whole.from(*at, FETCH_BATCH);
         let names = next.iter().map(|(entry, _)| &*entry.name);
-        if want.attributes && !sb.lists_names_only() && !unasked::has_all(sb, dir, names) {
+        if want.attributes && !sb.lists_names_only() && !prime::has_all(sb, dir, names) {
             if *at != 0 {
                 listing.collected = None;
             }

@@ -25,7 +25,7 @@ impl FileSystem for Names {
 
 /// Unmounts `/m` on another thread, which has sealed the count of the mount when `meanwhile` gets the lock of the mounts,
 /// the mount, and the place that it is on.
-fn unmount_beside(meanwhile: impl FnOnce(&Context, LockedMounts<'_>, &Owned, &OwnedPlace)) -> Result<(), Errno> {
+fn unmount_beside(meanwhile: impl FnOnce(&Context, LockedMounts<'_>, &Owned, &PathRef)) -> Result<(), Errno> {
     let vfs = Vfs::new(Names);
     let context = vfs.context();
     context.mkdir(Base::CWD, b"/m", 0o755).unwrap();

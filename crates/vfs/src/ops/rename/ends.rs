@@ -12,16 +12,16 @@ use crate::base::name::{NAME_MAX, Named};
 use crate::base::rank::{Locked, Rank};
 use crate::cache::moving::MoveEnd;
 use crate::cache::reclaim::{LockedDirs, MayEvict};
-use crate::cache::returned::{Files, Watched};
-use crate::cache::split::{TwoNames, share_stripe};
+use crate::cache::returned::{Files, PreAttrs};
+use crate::cache::sharded::{NamePairGuard, share_shard};
 use crate::cache::superblock::SuperBlock;
 use crate::fs::Rename;
 use crate::mount::Mount;
 use crate::ops::entry::{Caller, DirAt};
-use crate::ops::last::{Last, LastKind};
+use crate::ops::last_component::{Last, LastKind};
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
-use crate::slots::stripe::Names;
+use crate::slots::shard::Names;
 use crate::walk::lookup;
 use crate::walk::walk_end::{LockedHere, WalkEnd};
 use core::cell::Cell;
@@ -53,7 +53,7 @@ impl<'p> Plan<'p> {
 }
 
 /// The result of a try.
-pub(super) enum Tried {
+pub(super) enum Attempt {
     Done,
     /// A directory changed before it was locked: the caller walks again.
     Changed,
@@ -63,7 +63,7 @@ pub(super) enum Tried {
 
 /// Why a rename that has changed nothing yet must begin again.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leaves {
+pub(super) enum Retry {
     No,
     /// It might wait: outside of the walks' sections.
     Section,
@@ -83,7 +83,7 @@ pub(super) struct Ends<'t, 'p> {
     pub(super) in_section: bool,
     /// Whether `rename_lock` is held.
     pub(super) is_ordered: bool,
-    pub(super) leaves: Cell<Leaves>,
+    pub(super) leaves: Cell<Retry>,
 }
 
 /// One end of a rename: the directory that the walk found, the name there, and the name's hash.
@@ -92,7 +92,7 @@ pub(super) struct End<'t, 'p> {
     pub(super) dir: &'t Dentry,
     pub(super) last: Last<'p>,
     hash: u64,
-    /// Where the directory keeps the name, if it is split.
+    /// Where the directory keeps the name, if it is sharded.
     names: Option<Names<'t>>,
 }
 
@@ -114,7 +114,7 @@ impl<'p> End<'_, 'p> {
         MoveEnd { dir: self.dir, named: self.named(), names: self.names.as_ref() }
     }
 
-    /// Updates the directory's length, links and times, or the share of the name's stripe.
+    /// Updates the directory's length, links and times, or the share of the name's shard.
     pub(super) fn touch(&self, sb: &SuperBlock, by: i64, subdirs: i32, now: i64) {
         match &self.names {
             None => sb.touch_dir(self.dir, by, subdirs, now),
@@ -134,13 +134,13 @@ impl<'t, 'p> Ends<'t, 'p> {
     ) -> Self {
         let end = |k: usize| End { dir: dirs[k], last: plan.lasts[k], hash: hashes[k], names: names[k] };
         let (flags, are_two) = (plan.flags, !core::ptr::eq(dirs[0], dirs[1]));
-        let (old, new, leaves) = (end(0), end(1), Cell::new(Leaves::No));
+        let (old, new, leaves) = (end(0), end(1), Cell::new(Retry::No));
         Self { sb, old, new, flags, are_two, caller, in_section: false, is_ordered: false, leaves }
     }
 
     /// Notes that the rename must begin again. It fails with the returned error until then.
     #[cold]
-    pub(super) fn leave(&self, leaves: Leaves) -> Errno {
+    pub(super) fn leave(&self, leaves: Retry) -> Errno {
         self.leaves.set(leaves);
         Errno::EAGAIN
     }
@@ -149,7 +149,7 @@ impl<'t, 'p> Ends<'t, 'p> {
     pub(super) fn find(&self, end: &End<'t, 'p>) -> Result<Option<&'t Dentry>, Errno> {
         end.check()?;
         match self.sb.cached(end.dir, end.named()) {
-            Some(entry) if entry.object().has_expiry() => Err(self.leave(Leaves::Locks)),
+            Some(entry) if entry.object().has_expiry() => Err(self.leave(Retry::Locks)),
             found => Ok(found),
         }
     }
@@ -160,15 +160,15 @@ impl<'t, 'p> Ends<'t, 'p> {
             return true;
         }
         let has_dir = is_dir || target.is_some_and(|target| target.object().is_dir());
-        let is_split = self.old.names.is_some() || self.new.names.is_some();
+        let is_sharded = self.old.names.is_some() || self.new.names.is_some();
         // A directory that is replaced is locked, for which a thread waits.
         let waits = self.in_section && target.is_some();
-        !(has_dir && (self.are_two || is_split || waits) || exchange && is_split)
+        !(has_dir && (self.are_two || is_sharded || waits) || exchange && is_sharded)
     }
 
     /// The result of a try with this result.
-    pub(super) fn tried(&self, done: Result<(), Errno>) -> Result<Tried, Errno> {
-        if self.leaves.get() == Leaves::No { done.map(|()| Tried::Done) } else { Ok(Tried::NeedsWhole) }
+    pub(super) fn tried(&self, done: Result<(), Errno>) -> Result<Attempt, Errno> {
+        if self.leaves.get() == Retry::No { done.map(|()| Attempt::Done) } else { Ok(Attempt::NeedsWhole) }
     }
 
     /// The request for the file system.
@@ -187,8 +187,8 @@ impl<'t, 'p> Ends<'t, 'p> {
 
     /// Samples the files of the request. A directory gets a mark for each name that it loses or gets.
     #[inline]
-    pub(super) fn watch(&self, rename: &Rename<'t>) -> Watched<'t> {
-        self.sb.watch(Files {
+    pub(super) fn pre_attrs(&self, rename: &Rename<'t>) -> PreAttrs<'t> {
+        self.sb.pre_attrs(Files {
             file: Some((rename.inode, 1)),
             dir: Some((rename.old_dir, if self.are_two { 1 } else { 2 })),
             new_dir: Some((rename.new_dir, 1)).filter(|_| self.are_two),
@@ -220,20 +220,20 @@ impl<'t> DirLocks<'t> {
     }
 
     /// Locks `first`, and tries to lock `second`.
-    fn try_two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Result<Self, Tried> {
+    fn try_two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Result<Self, Attempt> {
         let held = sb.lock_dir(first.dir());
-        let Some(other) = second.dir().lock.try_lock() else { return Err(Tried::NeedsWhole) };
+        let Some(other) = second.dir().lock.try_lock() else { return Err(Attempt::NeedsWhole) };
         let other = sb.ranks.taken_nested(Rank::Directory, other);
         match first.is_current() && second.is_current() {
             true => Ok(Self { _first: held, _second: Some(other) }),
-            false => Err(Tried::Changed),
+            false => Err(Attempt::Changed),
         }
     }
 }
 
 /// The locks of a rename outside of the walks' sections.
-pub(super) enum HeldEnds<'t> {
-    Names(TwoNames<'t>),
+pub(super) enum LockedEnds<'t> {
+    Names(NamePairGuard<'t>),
     /// With `rename_lock` if they are ordered.
     Dirs {
         locks: LockedDirs<DirLocks<'t>>,
@@ -242,10 +242,10 @@ pub(super) enum HeldEnds<'t> {
 }
 
 /// Locks both names, or both directories whole; these, if need be, under `rename_lock`, ancestors first.
-pub(super) fn lock_ends<'t>(at: [&'t DirAt; 2], hashes: [u64; 2], plan: &Plan<'_>) -> Result<HeldEnds<'t>, Tried> {
+pub(super) fn lock_ends<'t>(at: [&'t DirAt; 2], hashes: [u64; 2], plan: &Plan<'_>) -> Result<LockedEnds<'t>, Attempt> {
     let sb = at[0].sb();
-    if !sb.is_limited && !plan.is_whole.get() {
-        return lock_names(sb, at, hashes, plan).map(HeldEnds::Names);
+    if !sb.is_evictable && !plan.is_whole.get() {
+        return lock_names(sb, at, hashes, plan).map(LockedEnds::Names);
     }
     let (a, b) = (at[0].dir(), at[1].dir());
     let are_two = !core::ptr::eq(a, b);
@@ -254,7 +254,7 @@ pub(super) fn lock_ends<'t>(at: [&'t DirAt; 2], hashes: [u64; 2], plan: &Plan<'_
     if are_two && !plan.is_whole.get() {
         let (first, second) = in_order(by_address);
         let locks = LockedDirs::new(DirLocks::try_two(sb, first, second)?);
-        return Ok(HeldEnds::Dirs { locks, ordered: None });
+        return Ok(LockedEnds::Dirs { locks, ordered: None });
     }
     let ordered = are_two.then(|| sb.ranks.lock(Rank::Rename, &sb.rename_lock));
     // Ancestors first, else by address.
@@ -264,8 +264,8 @@ pub(super) fn lock_ends<'t>(at: [&'t DirAt; 2], hashes: [u64; 2], plan: &Plan<'_
         _ => by_address,
     };
     let (first, second) = in_order(b_first);
-    let locks = LockedDirs::new(DirLocks::two(sb, first, second).ok_or(Tried::Changed)?);
-    Ok(HeldEnds::Dirs { locks, ordered })
+    let locks = LockedDirs::new(DirLocks::two(sb, first, second).ok_or(Attempt::Changed)?);
+    Ok(LockedEnds::Dirs { locks, ordered })
 }
 
 /// Locks both names: of two directories one, while it waits for none, and tries the other.
@@ -275,10 +275,10 @@ fn lock_names<'t>(
     at: [&'t DirAt; 2],
     hashes: [u64; 2],
     plan: &Plan<'_>,
-) -> Result<TwoNames<'t>, Tried> {
+) -> Result<NamePairGuard<'t>, Attempt> {
     let dirs = at.map(DirAt::dir);
     // The walks' sections end where a directory is locked. So the second look finds fewer of them.
-    let waits = |k: usize| plan.waited[k].take() | (sb.splits_always() || !dirs[k].lock.is_free());
+    let waits = |k: usize| plan.waited[k].take() | (sb.shards_always() || !dirs[k].lock.is_free());
     let mut first = usize::from(plan.waited[1].get());
     let mut locks = None;
     if core::ptr::eq(dirs[0], dirs[1]) {
@@ -296,8 +296,8 @@ fn lock_names<'t>(
             None => first = other,
         }
     }
-    let locks = locks.ok_or(Tried::NeedsWhole)?;
-    if at.iter().all(|at| at.is_current()) { Ok(locks) } else { Err(Tried::Changed) }
+    let locks = locks.ok_or(Attempt::NeedsWhole)?;
+    if at.iter().all(|at| at.is_current()) { Ok(locks) } else { Err(Attempt::Changed) }
 }
 
 /// Locks both names in the sections of the walks that have reached their directories, and notes which directory another thread has
@@ -307,7 +307,7 @@ pub(super) fn lock_here<'t>(
     to: &WalkEnd<'t>,
     hashes: [u64; 2],
     plan: &Plan<'_>,
-) -> Option<TwoNames<'t>> {
+) -> Option<NamePairGuard<'t>> {
     if core::ptr::eq(from.dentry, to.dentry) {
         let locks = from.lock_names_here(to, hashes);
         plan.waited[0].set(locks.is_none());
@@ -323,11 +323,11 @@ pub(super) fn lock_here<'t>(
         from.unlocked();
         return None;
     };
-    Some(from.sb().two_names([one_names, other_names], one, Some(other)))
+    Some(from.sb().name_pair([one_names, other_names], one, Some(other)))
 }
 
 /// The locks of both names, taken in the sections of the walks, for a rename outside of them: they keep the directories without a count.
-pub(super) struct KeptEnds {
+pub(super) struct DetachedEnds {
     mount: PerCpuArc<Mount>,
     first: LockedHere,
     /// None if one lock covers both names.
@@ -335,7 +335,7 @@ pub(super) struct KeptEnds {
     hashes: [u64; 2],
 }
 
-impl KeptEnds {
+impl DetachedEnds {
     /// As [`lock_here`].
     pub(super) fn lock(from: &WalkEnd<'_>, to: &WalkEnd<'_>, hashes: [u64; 2], plan: &Plan<'_>) -> Option<Self> {
         let mount = from.count_mount().ok()?;
@@ -343,7 +343,7 @@ impl KeptEnds {
         plan.waited[0].set(first.is_none());
         let first = first?;
         let is_one = core::ptr::eq(from.dentry, to.dentry);
-        let covers = is_one && (matches!(first, LockedHere::Dir(_)) || share_stripe(hashes));
+        let covers = is_one && (matches!(first, LockedHere::Dir(_)) || share_shard(hashes));
         let second = if covers { None } else { to.lock_name_to_keep(hashes[1]) };
         plan.waited[1].set(!covers && second.is_none());
         if (covers && !to.is_locked_too()) || (!covers && second.is_none()) {
@@ -357,7 +357,7 @@ impl KeptEnds {
     /// Calls `f` with the superblock, both directories, the hashes, and the locks, which end with this.
     pub(super) fn bind<R>(
         self,
-        f: impl for<'t> FnOnce(&'t SuperBlock, [&'t Dentry; 2], [u64; 2], &TwoNames<'t>) -> R,
+        f: impl for<'t> FnOnce(&'t SuperBlock, [&'t Dentry; 2], [u64; 2], &NamePairGuard<'t>) -> R,
     ) -> R {
         let Self { mount, first, second, hashes } = self;
         let sb = &*mount.sb;
@@ -366,7 +366,7 @@ impl KeptEnds {
             Some((dir, lock, names)) => (dir, Some(lock), names),
             None => (dir, None, names),
         };
-        let locks = sb.two_names([names, other_names], first, second);
+        let locks = sb.name_pair([names, other_names], first, second);
         f(sb, [dir, other_dir], hashes, &locks)
     }
 }

@@ -42,7 +42,7 @@ impl<'i> InodeRef<'i> {
         Self(inode)
     }
 
-    /// A reference that was counted and kept elsewhere: [`CountedInode`](crate::slots::slot::CountedInode).
+    /// A reference that was counted and kept elsewhere: [`DetachedInodeRef`](crate::slots::slot::DetachedInodeRef).
     pub(crate) fn counted(inode: &'i Inode) -> Self {
         debug_assert!(inode.refs() != 0);
         Self(inode)

@@ -23,13 +23,13 @@ use prim::atomic::Ordering::Relaxed;
 
 /// What an inode had before a request to its file system.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Before {
+pub(crate) struct AttrSample {
     pub(crate) attr: Attr,
     version: u32,
     is_stale: bool,
 }
 
-impl Before {
+impl AttrSample {
     /// Whether these are the attributes of an answer, and not stale. The VFS notes accesses that the file system may not.
     pub(crate) fn is_of(&self, answer: &Attr) -> bool {
         !self.is_stale && is_same(&self.attr, &Attr { atime: self.attr.atime, ..*answer })
@@ -98,24 +98,24 @@ impl Inode {
         self.mode.store(next_version(self.mode.load(Relaxed)) | STALE, Relaxed);
     }
 
-    /// Marks the attributes of a directory, of which other threads keep a part ([`split`](crate::cache::split)), or
+    /// Marks the attributes of a directory, of which other threads keep a part ([`sharded`](crate::cache::sharded)), or
     /// ends the mark.
-    pub(crate) fn set_split(&self, is_split: bool) {
+    pub(crate) fn set_sharded(&self, is_sharded: bool) {
         let _held = self.seq.write_lock();
         // Relaxed: inside the sequence lock's write section.
         let mode = self.mode.load(Relaxed) & !STALE;
-        self.mode.store(if is_split { mode | STALE } else { mode }, Relaxed);
+        self.mode.store(if is_sharded { mode | STALE } else { mode }, Relaxed);
     }
 
     /// What the inode has before a request to its file system.
-    pub(crate) fn before_request(&self) -> Before {
+    pub(crate) fn before_request(&self) -> AttrSample {
         // Relaxed: ordered by the samples of `seq`.
         let (attr, mode) = self.seq.read(|| (self.load(), self.mode.load(Relaxed)));
-        Before { attr, version: mode & VERSION, is_stale: mode & STALE != 0 }
+        AttrSample { attr, version: mode & VERSION, is_stale: mode & STALE != 0 }
     }
 
     /// Whether nothing that the VFS learned or did since then is newer than an answer. The caller has the sequence lock.
-    fn is_as(&self, before: &Before) -> bool {
+    fn is_as(&self, before: &AttrSample) -> bool {
         self.mode.load(Relaxed) & VERSION == before.version && self.load() == before.attr
     }
 
@@ -123,7 +123,7 @@ impl Inode {
     /// older: the attributes stay, and are stale if they differ from it. Mode and owner are replaced by themselves.
     ///
     /// Returns whether the inode has the mode and the owner of the answer.
-    pub(crate) fn learn_answer(&self, paths: &WholePaths, answer: &Attr, before: &Before) -> bool {
+    pub(crate) fn learn_answer(&self, paths: &WholePaths, answer: &Attr, before: &AttrSample) -> bool {
         let _held = self.seq.write_lock();
         let now = self.load();
         // Relaxed, here and below: inside the sequence lock's write section.
@@ -143,7 +143,7 @@ impl Inode {
 
     /// Takes mode and owner of an answer that may be older than other attributes, if they have not changed since the request. Returns
     /// whether the inode has them. The caller has the sequence lock.
-    fn learn_rights(&self, paths: &WholePaths, answer: &Attr, before: &Before) -> bool {
+    fn learn_rights(&self, paths: &WholePaths, answer: &Attr, before: &AttrSample) -> bool {
         let rights = |attr: &Attr| (attr.mode, attr.uid, attr.gid);
         let mut next = self.load();
         if rights(&next) == rights(&before.attr) {
@@ -157,7 +157,7 @@ impl Inode {
 
     /// Notes the attributes that the file system returned with a change, which has made so many marks since `before`. If there are
     /// others, the order is unknown, and the attributes stay stale. Returns whether the inode has the attributes now.
-    pub(crate) fn learn_after(&self, paths: &WholePaths, attr: &Attr, before: &Before, marks: u32) -> bool {
+    pub(crate) fn learn_after(&self, paths: &WholePaths, attr: &Attr, before: &AttrSample, marks: u32) -> bool {
         let _held = self.seq.write_lock();
         // Relaxed: inside the sequence lock's write section.
         let mode = self.mode.load(Relaxed);
@@ -174,7 +174,7 @@ impl Inode {
     /// name of the file, which the VFS did not know then. If the attributes changed meanwhile, the reply may be older than the
     /// change: only mode and owner are taken, if they did not change, and the attributes are stale. A reply without `before` may be
     /// older than any change, so nothing of one that differs is taken.
-    pub(crate) fn learn_reply(&self, paths: &WholePaths, reply: &Attr, before: Option<&Before>) {
+    pub(crate) fn learn_reply(&self, paths: &WholePaths, reply: &Attr, before: Option<&AttrSample>) {
         let _held = self.seq.write_lock();
         let is_newest = before.map_or_else(|| is_same(&self.load(), reply), |before| self.is_as(before));
         if is_newest {

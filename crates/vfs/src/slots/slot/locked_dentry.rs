@@ -4,7 +4,7 @@
 
 use super::{Address, SlotMemory};
 use crate::slots::dentry::Dentry;
-use crate::slots::stripe::{Shelf, Stripe};
+use crate::slots::shard::{Shard, ShardList};
 use core::ptr::NonNull;
 use sync::rcu::ReadGuard;
 use sync::{Mutex, MutexGuard};
@@ -45,9 +45,9 @@ impl LockedDentry {
 
 /// A guard without a borrow of its lock.
 #[must_use]
-pub(crate) struct KeptGuard(NonNull<Mutex<()>>);
+pub(crate) struct DetachedGuard(NonNull<Mutex<()>>);
 
-impl KeptGuard {
+impl DetachedGuard {
     pub(crate) fn new(guard: MutexGuard<'_, ()>) -> Self {
         let lock = NonNull::from(MutexGuard::lock_of(&guard));
         core::mem::forget(guard);
@@ -64,6 +64,6 @@ impl KeptGuard {
 
 // SAFETY: a lock, a link and numbers, all of them atomics, of which zeros are the free lock, no link and zero. (The lock's unit has no
 // bytes.)
-unsafe impl sync::zeroed::Zeroes for Stripe {}
+unsafe impl sync::zeroed::Zeroes for Shard {}
 // SAFETY: as above.
-unsafe impl sync::zeroed::Zeroes for Shelf {}
+unsafe impl sync::zeroed::Zeroes for ShardList {}

@@ -10,7 +10,7 @@
 //! `known` by its lock, a leaf. A class does not change, but for a flag.
 //!
 //! # Limitations
-//! A tree has [`MOST`] classes that contexts use. Credentials beyond them have none, and their paths through closed
+//! A tree has [`MAX_SCANNED`] classes that contexts use. Credentials beyond them have none, and their paths through closed
 //! directories are walked.
 //!
 //! # Where it comes from
@@ -25,7 +25,7 @@ use sync::Mutex;
 use sync::signature_table::Signature;
 
 /// The most classes of a tree.
-pub(super) const MOST: usize = if cfg!(test) { 8 } else { 1024 };
+pub(super) const MAX_SCANNED: usize = if cfg!(test) { 8 } else { 1024 };
 
 /// See the [module documentation](self).
 pub(crate) struct Class {
@@ -120,10 +120,10 @@ impl Classes {
         if let Some(class) = alike.and_then(|alike| alike.iter().find(|class| class.cred == *cred)) {
             return Some(class.clone());
         }
-        if known.len >= MOST {
+        if known.len >= MAX_SCANNED {
             known.forget_unused();
         }
-        if known.len >= MOST {
+        if known.len >= MAX_SCANNED {
             return None;
         }
         let class = Arc::new(Class {
@@ -185,12 +185,12 @@ mod tests {
     #[test]
     fn too_many_credentials_have_no_class_until_others_end() {
         let classes = Classes::default();
-        let mut used: Vec<_> = (0..MOST as u32).map(|uid| classes.of(&user(uid, &[])).unwrap()).collect();
+        let mut used: Vec<_> = (0..MAX_SCANNED as u32).map(|uid| classes.of(&user(uid, &[])).unwrap()).collect();
         assert!(classes.of(&user(5000, &[])).is_none());
         assert!(Arc::ptr_eq(&classes.of(&user(3, &[])).unwrap(), &used[3]));
         let old = used.remove(0).secret;
         assert!(classes.of(&user(5000, &[])).is_some());
-        assert_eq!(classes.len(), MOST);
+        assert_eq!(classes.len(), MAX_SCANNED);
         assert!(classes.of(&user(0, &[])).is_some_and(|class| class.secret != old));
     }
 }

@@ -21,12 +21,12 @@ use crate::base::errno::Errno;
 use crate::base::name::NAME_MAX;
 use crate::fs::{NewInode, Request};
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace};
+use crate::mount::place::{Base, PathRef};
 use crate::slots::inode::Inode;
 use crate::slots::versions::Moment;
 use crate::walk::batch::directory_len;
 use crate::walk::permission::may_block;
-use crate::walk::{lookup, unasked};
+use crate::walk::{lookup, prime};
 
 /// A name that the cache does not have.
 struct Missing<'p> {
@@ -47,7 +47,7 @@ impl Context {
         if may_leave || !self.tree().may_wait() {
             return;
         }
-        let mut dirs: Vec<OwnedPlace> = Vec::new();
+        let mut dirs: Vec<PathRef> = Vec::new();
         let mut missing = Vec::new();
         // Neighbours often lie in one directory.
         let mut latest: Option<(&[u8], bool)> = None;
@@ -73,7 +73,7 @@ impl Context {
     }
 
     /// A directory of a file system that is asked for names, if the caller may search it.
-    fn hold_asked(&self, base: Base<'_>, path: &[u8]) -> Option<OwnedPlace> {
+    fn hold_asked(&self, base: Base<'_>, path: &[u8]) -> Option<PathRef> {
         let held = self.hold(base, path, true).ok()?;
         let (sb, inode) = (held.sb(), held.inode().ok()?);
         let is_asked = sb.keeps_answers() && held.dentry().object().is_dir();
@@ -91,7 +91,7 @@ fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Requests names of one file system, and puts the answers into the cache.
-fn request_of_one(request: &Request, dirs: &[OwnedPlace], missing: &[Missing<'_>]) {
+fn request_of_one(request: &Request, dirs: &[PathRef], missing: &[Missing<'_>]) {
     let asked: Vec<(&Inode, &[u8])> =
         missing.iter().filter_map(|name| Some((dirs[name.dir].inode().ok()?, name.name))).collect();
     // A walk requests one name as well, and other threads wait for it.
@@ -114,7 +114,7 @@ fn request_of_one(request: &Request, dirs: &[OwnedPlace], missing: &[Missing<'_>
             // The walk requests it once more, and returns the error.
             _ => continue,
         };
-        unasked::learn_missing(
+        prime::learn_missing(
             sb,
             dirs[missing.dir].dentry(),
             missing.since,

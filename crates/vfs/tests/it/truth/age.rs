@@ -2,7 +2,7 @@
 
 use crate::truth::store::{ROOT, Store};
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, MountFlags, OpenFlags, OwnedPlace, S_ISUID, SetAttr, Valid, Vfs,
+    Attr, Base, Context, Credentials, Errno, MountFlags, OpenFlags, PathRef, S_ISUID, SetAttr, Valid, Vfs,
 };
 use testkit::StoreOptions;
 
@@ -45,7 +45,7 @@ impl Case {
         self.context.attr(base, path.as_bytes(), true).map(|attr| attr.uid)
     }
 
-    fn hold(&self, path: &str) -> OwnedPlace {
+    fn hold(&self, path: &str) -> PathRef {
         self.context.hold(Base::CWD, path.as_bytes(), true).unwrap()
     }
 }

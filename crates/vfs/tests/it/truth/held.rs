@@ -2,7 +2,7 @@
 
 use crate::truth::store::{ROOT, Store};
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, MAY_EXEC, MAY_READ, MAY_WRITE, MountFlags, OpenFlags, OwnedPlace, PathAt,
+    Attr, Base, Context, Credentials, Errno, MAY_EXEC, MAY_READ, MAY_WRITE, MountFlags, OpenFlags, PathAt, PathRef,
     RenameFlags, SetAttr, SetXattr,
 };
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use std::thread;
 use testkit::StoreOptions;
 
 /// An operation on `/f`, by its path and held.
-type Pair = (&'static str, fn(&Context) -> Result<Vec<u8>, Errno>, fn(&Context, &OwnedPlace) -> Result<Vec<u8>, Errno>);
+type Pair = (&'static str, fn(&Context) -> Result<Vec<u8>, Errno>, fn(&Context, &PathRef) -> Result<Vec<u8>, Errno>);
 
 fn mode(attr: Attr) -> Vec<u8> {
     attr.mode.to_le_bytes().to_vec()
@@ -69,7 +69,7 @@ fn opened(context: &Context, flags: OpenFlags) -> Result<Vec<u8>, Errno> {
     context.open(Base::CWD, b"/f", flags.union(OpenFlags::NOFOLLOW), 0).map(|file| mode(file.attr().unwrap()))
 }
 
-fn open(context: &Context, held: &OwnedPlace, flags: OpenFlags) -> Result<Vec<u8>, Errno> {
+fn open(context: &Context, held: &PathRef, flags: OpenFlags) -> Result<Vec<u8>, Errno> {
     context.open_held(held, flags).map(|file| mode(file.attr().unwrap()))
 }
 
@@ -127,7 +127,7 @@ fn what_is_held_is_worked_on_wherever_its_name_went() {
     }
 }
 
-fn called(held: &OwnedPlace) -> Option<(u64, String)> {
+fn called(held: &PathRef) -> Option<(u64, String)> {
     let (parent, name) = held.parent_and_name()?;
     Some((parent.attr().unwrap().ino, String::from_utf8(name.into()).unwrap()))
 }

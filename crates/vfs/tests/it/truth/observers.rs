@@ -1,7 +1,7 @@
 //! Invalidations that observers get.
 
 use crate::truth::store::{ROOT, Store};
-use lightfoot_vfs::{Base, Context, Errno, FileSystem, Identity, Inode, Layer, Observer, OwnedPlace, Vfs};
+use lightfoot_vfs::{Base, Context, Errno, FileSystem, Identity, Inode, Layer, Observer, PathRef, Vfs};
 use std::sync::{Arc, Mutex};
 use testkit::StoreOptions;
 
@@ -151,7 +151,7 @@ fn observers_that_went_leave_nothing_in_the_tree_and_none_stays_after_it() {
 }
 
 /// Has the last use of a file, and drops it when it hears of it.
-struct Holder(Mutex<Option<OwnedPlace>>);
+struct Holder(Mutex<Option<PathRef>>);
 
 impl Observer for Holder {
     fn entry(&self, _: &Identity, _: &[u8], _: Option<&Identity>) {

@@ -2,15 +2,15 @@
 //! does not count the change twice, and no reply undoes a later change.
 
 use crate::truth::store::{ROOT, Store, once};
-use lightfoot_vfs::{Attr, Base, Context, OpenFlags, OwnedPlace, PathAt, RenameFlags, SetAttr, Valid};
+use lightfoot_vfs::{Attr, Base, Context, OpenFlags, PathAt, PathRef, RenameFlags, SetAttr, Valid};
 use testkit::{Call, StoreOptions};
 
 /// `/d/f`, which is also `/g`; the directory `/d/e`; the file `/h`.
 struct Case {
     store: Store,
     context: Context,
-    file: OwnedPlace,
-    dir: OwnedPlace,
+    file: PathRef,
+    dir: PathRef,
 }
 
 impl Case {
@@ -149,7 +149,7 @@ fn a_reply_to_a_lookup_does_not_undo_a_later_write() {
 fn a_reader_during_a_request_requests_the_attributes_too() {
     let case = Case::new(Valid::UntilInvalidated, true);
     let node = case.store.node("d/f");
-    type Look = fn(&Context, &OwnedPlace) -> Attr;
+    type Look = fn(&Context, &PathRef) -> Attr;
     let looks: [Look; 2] =
         [|_, held| held.attr().unwrap(), |context, _| context.attr(Base::CWD, b"/d/f", true).unwrap()];
     for (look, size) in looks.into_iter().zip(7..) {

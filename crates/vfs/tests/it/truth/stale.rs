@@ -2,7 +2,7 @@
 
 use crate::truth::store::{ROOT, Store};
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, Fallback, MAY_READ, OpenFile, OpenFlags, OwnedPlace, PathAt, Resolve,
+    Attr, Base, Context, Credentials, Errno, Fallback, MAY_READ, OpenFile, OpenFlags, PathAt, PathRef, Resolve,
     S_IFDIR, SetAttr, Vfs,
 };
 use testkit::StoreOptions;
@@ -13,7 +13,7 @@ struct Case {
     node: u64,
     vfs: Vfs,
     context: Context,
-    held: OwnedPlace,
+    held: PathRef,
     file: OpenFile,
 }
 

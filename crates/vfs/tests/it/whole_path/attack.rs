@@ -14,7 +14,7 @@ const LOOKUPS: u64 = 400_000;
 const READERS: u64 = 2;
 
 /// Lookups between two exchanges at most.
-const MOST_BETWEEN: u64 = 400;
+const MAX_BETWEEN: u64 = 400;
 
 /// Files in each of the two directories.
 const FILES: usize = 16;
@@ -131,7 +131,7 @@ fn begin(dirs: [&'static str; 2], prefix: &str) {
         vfs,
         dirs: Exchange::new(names),
         files: Exchange::new(["f0", "f1"]),
-        pace: Pace::new(LOOKUPS, MOST_BETWEEN),
+        pace: Pace::new(LOOKUPS, MAX_BETWEEN),
     };
     attack.run(&paths, &inos);
 }

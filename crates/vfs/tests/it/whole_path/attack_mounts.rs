@@ -15,7 +15,7 @@ const LOOKUPS: u64 = 200_000;
 const READERS: u64 = 2;
 
 /// Lookups between two changes at most.
-const MOST_BETWEEN: u64 = 300;
+const MAX_BETWEEN: u64 = 300;
 
 /// Odd while a change is under way; half of it is the number of changes.
 #[derive(Default)]
@@ -67,7 +67,7 @@ impl State {
 
 #[test]
 fn attack_mounts() {
-    let pace = Pace::new(LOOKUPS, MOST_BETWEEN);
+    let pace = Pace::new(LOOKUPS, MAX_BETWEEN);
     let lookups = pace.lookups();
     let covered = ["p/", "p/m/", "p/m/d/", "p/m/d/f", "q/", "q/m/", "q/m/d/", "q/m/d/f"];
     let vfs = Vfs::builder().whole_paths(1 << 16).records_every_path(true).build(Store::with_paths(&covered));

@@ -17,7 +17,7 @@ const LOOKUPS: u64 = 400_000;
 const READERS: u64 = 2;
 
 /// Lookups between two changes at most.
-const MOST_BETWEEN: u64 = 400;
+const MAX_BETWEEN: u64 = 400;
 
 /// Names that come and go.
 const NAMES: usize = 4;
@@ -131,5 +131,5 @@ fn a_name_that_was_made_is_never_absent_and_one_that_was_removed_never_there() {
     let vfs = Vfs::builder().whole_paths(1 << 16).records_every_path(true).build(store);
     let name = |number| Name { path: format!("/p/fixed/q/n{number}"), state: AtomicU64::new(0) };
     let names = (0..NAMES).map(name).collect();
-    Attack { vfs, names, pace: Pace::new(LOOKUPS, MOST_BETWEEN) }.run();
+    Attack { vfs, names, pace: Pace::new(LOOKUPS, MAX_BETWEEN) }.run();
 }

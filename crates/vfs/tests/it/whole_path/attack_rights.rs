@@ -15,7 +15,7 @@ const LOOKUPS: u64 = 300_000;
 const USERS: [u32; 2] = [7, 8];
 
 /// Lookups between two changes at most.
-const MOST_BETWEEN: u64 = 300;
+const MAX_BETWEEN: u64 = 300;
 
 const FILES: u64 = 16;
 
@@ -58,7 +58,7 @@ impl Rights {
 
 #[test]
 fn attack_rights() {
-    let pace = Pace::new(LOOKUPS, MOST_BETWEEN);
+    let pace = Pace::new(LOOKUPS, MAX_BETWEEN);
     let lookups = pace.lookups();
     let store = Store::with_paths(&["p/", "p/x/", "p/x/q/"]);
     for file in 0..FILES {

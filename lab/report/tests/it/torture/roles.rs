@@ -2,7 +2,7 @@
 
 use super::{ROUNDS, Stage};
 use ramfs_sim::RamFs;
-use vfs_sim::{Base, Context, Errno, Fallback, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags, UnmountFlags};
+use vfs_sim::{Base, Context, Errno, Fallback, MountFlags, OpenFlags, PathAt, PathRef, RenameFlags, UnmountFlags};
 
 /// The ways of the directory that moves: each step is one rename, and the last leads to the first. The steps that move
 /// the directory around it do so while it is not in there, or take it along.
@@ -105,7 +105,7 @@ pub(crate) fn ino(context: &Context, path: &str) -> Result<u64, Errno> {
     context.attr(Base::CWD, path.as_bytes(), true).map(|attr| attr.ino)
 }
 
-pub(crate) fn hold(context: &Context, path: &str) -> OwnedPlace {
+pub(crate) fn hold(context: &Context, path: &str) -> PathRef {
     context.hold(Base::CWD, path.as_bytes(), true).expect(path)
 }
 

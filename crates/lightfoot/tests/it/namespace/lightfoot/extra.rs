@@ -6,7 +6,7 @@ use crate::namespace::ops::{Extra, Lock, MOUNT_FLAGS, Op, RawPath, Storage, Xatt
 use crate::namespace::outcome::{Attr, Outcome, lock_text};
 use ramfs::RamFs;
 use std::ops::Range;
-use vfs::{Allocate, Credentials, LockInfo, LockKind, LockWait, MountFlags, OwnedPlace, PathAt};
+use vfs::{Allocate, Credentials, LockInfo, LockKind, LockWait, MountFlags, PathAt, PathRef};
 use vfs::{RenameFlags, Resolve, SeekFor, SetXattr, UnmountFlags};
 
 /// Flags of mounts as `ST_*` numbers them, and as `MS_*` does.
@@ -22,7 +22,7 @@ impl Lightfoot {
             }
             Extra::LinkFollowing { from, to } => self.link(from, true, to)?.into(),
             Extra::LinkOpen { slot, to } => {
-                let held: &OwnedPlace = self.file(*slot)?.held();
+                let held: &PathRef = self.file(*slot)?.held();
                 context.link(PathAt::new(held.into(), b""), PathAt::new(self.base()?, to), false)?.into()
             }
             Extra::OpenHow { slot, path, flags, mode, resolve } => {

@@ -149,7 +149,7 @@ fn a_change_that_hangs_delays_changes_of_its_name_alone() {
 }
 
 #[test]
-fn a_directory_is_removed_when_its_reserved_names_are_given_back() {
+fn a_directory_is_removed_when_its_name_locks_are_given_back() {
     for replaces in [false, true] {
         let store = slow(Valid::UntilInvalidated, &["d/", "e/"]);
         let gate = Gate::default();

@@ -1,4 +1,4 @@
-//! loom models of reserved names: a change of a name beside another one of it, and beside the removal of its directory.
+//! loom models of locked names: a change of a name beside another one of it, and beside the removal of its directory.
 //!
 //! As in `tree.rs`, the models call the public interface and try one preemption. The file system lets other threads run during
 //! each change, so a model shows what happens beside one that hangs. It checks nothing itself: the VFS must have checked that a
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Default)]
 struct Names {
     found: BTreeMap<(u64, Vec<u8>), u64>,
-    /// The names in change.
+    /// The names in flight.
     busy: Vec<(u64, Vec<u8>)>,
     removed: Vec<u64>,
     made: u64,
@@ -66,7 +66,7 @@ impl Slow {
 impl Names {
     /// Notes that the directory `ino` is gone.
     fn remove(&mut self, ino: u64) {
-        assert!(!self.busy.iter().any(|name| name.0 == ino), "a name in change in a directory that is removed");
+        assert!(!self.busy.iter().any(|name| name.0 == ino), "a name in flight in a directory that is removed");
         assert!(!self.found.keys().any(|name| name.0 == ino), "a name in a directory that is removed");
         self.removed.push(ino);
     }
@@ -164,7 +164,7 @@ fn check(one: Change, two: Change, end: fn(Result<(), Errno>, Result<(), Errno>)
 }
 
 #[test]
-fn a_directory_is_removed_before_a_name_in_it_is_reserved_or_after_its_change() {
+fn a_directory_is_removed_before_a_name_in_it_is_locked_or_after_its_change() {
     check(
         |context| mknod(context, "/d/n"),
         |context| context.rmdir(Base::CWD, b"/d"),
@@ -176,7 +176,7 @@ fn a_directory_is_removed_before_a_name_in_it_is_reserved_or_after_its_change() 
 }
 
 #[test]
-fn a_directory_is_replaced_before_a_name_in_it_is_reserved_or_after_its_change() {
+fn a_directory_is_replaced_before_a_name_in_it_is_locked_or_after_its_change() {
     check(
         |context| mknod(context, "/d/n"),
         |context| rename(context, "/e", "/d"),

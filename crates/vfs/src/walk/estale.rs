@@ -13,7 +13,7 @@
 
 use crate::base::errno::Errno;
 use crate::mount::context::Context;
-use crate::mount::place::{OwnedPlace, PathAt};
+use crate::mount::place::{PathAt, PathRef};
 use crate::walk::ref_walk::RefWalk;
 
 impl Context {
@@ -33,15 +33,15 @@ impl Context {
         &self,
         at: PathAt<'_>,
         follow: bool,
-        settle: impl Fn(&OwnedPlace) -> Result<(), Errno>,
-    ) -> Result<OwnedPlace, Errno> {
+        settle: impl Fn(&PathRef) -> Result<(), Errno>,
+    ) -> Result<PathRef, Errno> {
         let cached = self.reach(0, at, follow, RefWalk::expire)?;
         settle(&cached)?;
         self.reach(0, at, follow, |_| ())
     }
 
     /// Walks a path as far as it leads, and calls `each` after each step.
-    fn reach(&self, links: u32, at: PathAt<'_>, follow: bool, each: impl Fn(&RefWalk)) -> Result<OwnedPlace, Errno> {
+    fn reach(&self, links: u32, at: PathAt<'_>, follow: bool, each: impl Fn(&RefWalk)) -> Result<PathRef, Errno> {
         let mut walk = RefWalk::from_start(self, links, at.base, at.path)?;
         while !walk.is_done(follow) && walk.step(follow).is_ok() {
             each(&walk);

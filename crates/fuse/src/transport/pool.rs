@@ -1,17 +1,17 @@
-//! More threads where calls of the tree hang: when all threads of a crew, or all but one, have been inside calls for a millisecond,
+//! More threads where calls of the tree hang: when all threads of a pool, or all but one, have been inside calls for a millisecond,
 //! another one starts.
 //!
 //! # What it is
-//! A crew is the threads that serve the same requests: those of one queue of io_uring, or all that read `/dev/fuse`. Each enters
-//! ([`Member::enter`]) before a call into the tree, and leaves after it. The one that finds too few others outside calls the foreman,
-//! a thread that waits for nothing else ([`Crews::lead`]). If nobody has entered or left for [`PATIENCE`], the foreman starts another
-//! thread, up to a limit of the crew.
+//! A pool is the threads that serve the same requests: those of one queue of io_uring, or all that read `/dev/fuse`. Each enters
+//! ([`Member::enter`]) before a call into the tree, and leaves after it. The one that finds too few others outside calls the supervisor,
+//! a thread that waits for nothing else ([`Pools::lead`]). If nobody has entered or left for [`PATIENCE`], the supervisor starts another
+//! thread, up to a limit of the pool.
 //!
 //! # What it is not
 //! A pool that follows the load: threads that work and do not hang are enough, however many requests wait.
 //!
 //! # How it is locked
-//! A crew is one word. Its changes have one order, so the last that enters sees that all are inside. A mutex carries the call.
+//! A pool is one word. Its changes have one order, so the last that enters sees that all are inside. A mutex carries the call.
 //!
 //! # Where it comes from
 //! `fuse_do_work` in libfuse's `fuse_loop_mt.c`, which starts a thread as soon as none waits; own code.
@@ -26,21 +26,21 @@ use std::time::{Duration, Instant};
 /// How long all threads must be inside calls before another one starts.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// The pause until the foreman looks again, if they were not.
+/// The pause until the supervisor looks again, if they were not.
 const PAUSE: Duration = Duration::from_millis(4);
 
 /// The same if a thread could not be started.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
-/// One call that has begun or ended, in the word of a crew.
+/// One call that has begun or ended, in the word of a pool.
 const CHANGE: u64 = 1 << 32;
 /// One thread.
 const THREAD: u64 = 1 << 16;
 
-/// The crews of a connection.
+/// The pools of a connection.
 #[derive(Debug)]
-pub(super) struct Crews {
-    list: Vec<Crew>,
+pub(super) struct Pools {
+    list: Vec<Pool>,
     /// So many threads should not be inside calls.
     spare: u64,
     state: Mutex<State>,
@@ -54,7 +54,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Crew {
+struct Pool {
     /// From the lowest bit: 16 bits for threads inside calls, 16 for all threads, 32 for calls that have begun or ended.
     word: AtomicU64,
     /// Threads that it began with.
@@ -65,21 +65,21 @@ struct Crew {
     is_calm: AtomicBool,
 }
 
-/// What the foreman does to a crew, given by its place.
-pub(super) struct Orders<'a> {
+/// What the supervisor does to a pool, given by its place.
+pub(super) struct Actions<'a> {
     /// Starts another thread.
-    pub(super) hire: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
-    /// After so long a time in which a crew did not need its other threads, those leave; `None`: they stay.
-    pub(super) calm: Option<Duration>,
-    /// Gives each thread of the crew something to do, so that it notices.
-    pub(super) rouse: &'a (dyn Fn(usize) + Sync),
+    pub(super) spawn_at: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
+    /// After so long a time in which a pool did not need its other threads, those leave; `None`: they stay.
+    pub(super) idle: Option<Duration>,
+    /// Gives each thread of the pool something to do, so that it notices.
+    pub(super) wake: &'a (dyn Fn(usize) + Sync),
 }
 
-/// Why the foreman goes on.
+/// Why the supervisor goes on.
 #[derive(PartialEq, Eq)]
 enum Reason {
     Called,
-    Calm,
+    Idle,
     Over,
 }
 
@@ -91,44 +91,44 @@ fn threads(word: u64) -> u64 {
     word % CHANGE / THREAD
 }
 
-impl Crew {
+impl Pool {
     /// Whether too few threads are not inside calls, and there may be another one.
     fn is_short(&self, word: u64, spare: u64) -> bool {
         inside(word) + spare >= threads(word) && threads(word) < self.most
     }
 }
 
-impl Crews {
-    /// Crews of so many threads, each with the most that it may have. `spare` of them should not be inside calls.
+impl Pools {
+    /// Pools of so many threads, each with the most that it may have. `spare` of them should not be inside calls.
     pub(super) fn new(spare: u64, sizes: impl IntoIterator<Item = (usize, usize)>) -> Arc<Self> {
-        let crew = |(first, most): (usize, usize)| {
+        let pool = |(first, most): (usize, usize)| {
             let (first, most) = (first as u64, most.min(u16::MAX.into()) as u64);
-            Crew { word: AtomicU64::new(first * THREAD), first, most, is_calm: AtomicBool::new(false) }
+            Pool { word: AtomicU64::new(first * THREAD), first, most, is_calm: AtomicBool::new(false) }
         };
-        let list = sizes.into_iter().map(crew).collect();
+        let list = sizes.into_iter().map(pool).collect();
         Arc::new(Self { list, spare, state: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// The foreman's work, until [`end`](Self::end).
-    pub(super) fn lead(&self, orders: &Orders<'_>) {
+    /// The supervisor's work, until [`end`](Self::end).
+    pub(super) fn lead(&self, actions: &Actions<'_>) {
         loop {
-            match self.wait(orders.calm.filter(|_| self.has_others())) {
+            match self.wait(actions.idle.filter(|_| self.has_others())) {
                 Reason::Over => return,
-                Reason::Called => self.relieve(orders),
-                Reason::Calm => self.calm(orders),
+                Reason::Called => self.relieve(actions),
+                Reason::Idle => self.idle(actions),
             }
         }
     }
 
-    /// Ends the foreman.
+    /// Ends the supervisor.
     pub(super) fn end(&self) {
         self.state.lock().is_over = true;
         self.changed.notify_all();
     }
 
     fn has_others(&self) -> bool {
-        // Relaxed, here and below: a crew is one word, and what the foreman must see was stored before the call.
-        self.list.iter().any(|crew| threads(crew.word.load(Relaxed)) > crew.first)
+        // Relaxed, here and below: a pool is one word, and what the supervisor must see was stored before the call.
+        self.list.iter().any(|pool| threads(pool.word.load(Relaxed)) > pool.first)
     }
 
     fn call(&self) {
@@ -140,8 +140,8 @@ impl Crews {
     }
 
     /// Waits for a call.
-    fn wait(&self, calm: Option<Duration>) -> Reason {
-        let until = calm.map(|time| Instant::now() + time);
+    fn wait(&self, idle: Option<Duration>) -> Reason {
+        let until = idle.map(|time| Instant::now() + time);
         let mut state = self.state.lock();
         loop {
             if state.is_over {
@@ -152,7 +152,7 @@ impl Crews {
             }
             match until {
                 None => self.changed.wait(&mut state),
-                Some(until) if self.changed.wait_until(&mut state, until).timed_out() => return Reason::Calm,
+                Some(until) if self.changed.wait_until(&mut state, until).timed_out() => return Reason::Idle,
                 Some(_) => {}
             }
         }
@@ -166,27 +166,27 @@ impl Crews {
         state.is_over
     }
 
-    /// Starts threads until no crew is short of them.
-    fn relieve(&self, orders: &Orders<'_>) {
+    /// Starts threads until no pool is short of them.
+    fn relieve(&self, actions: &Actions<'_>) {
         let mut pause = PATIENCE;
         loop {
-            // Taken back before the crews are looked at: a thread that enters after that calls again.
+            // Taken back before the pools are looked at: a thread that enters after that calls again.
             self.state.lock().is_called = false;
-            let before: Vec<_> = self.list.iter().map(|crew| crew.word.load(Relaxed)).collect();
-            if !self.list.iter().zip(&before).any(|(crew, word)| crew.is_short(*word, self.spare)) || self.pause(pause)
+            let before: Vec<_> = self.list.iter().map(|pool| pool.word.load(Relaxed)).collect();
+            if !self.list.iter().zip(&before).any(|(pool, word)| pool.is_short(*word, self.spare)) || self.pause(pause)
             {
                 return;
             }
             pause = PAUSE;
-            for (at, (crew, word)) in self.list.iter().zip(before).enumerate() {
-                if !crew.is_short(word, self.spare) || crew.word.load(Relaxed) != word {
+            for (at, (pool, word)) in self.list.iter().zip(before).enumerate() {
+                if !pool.is_short(word, self.spare) || pool.word.load(Relaxed) != word {
                     continue;
                 }
-                crew.word.fetch_add(THREAD, Relaxed);
-                crew.is_calm.store(false, Relaxed);
+                pool.word.fetch_add(THREAD, Relaxed);
+                pool.is_calm.store(false, Relaxed);
                 pause = PATIENCE;
-                if let Err(error) = (orders.hire)(at) {
-                    crew.word.fetch_sub(THREAD, Relaxed);
+                if let Err(error) = (actions.spawn_at)(at) {
+                    pool.word.fetch_sub(THREAD, Relaxed);
                     tracing::warn!(%error, threads = threads(word), "all threads are inside calls that hang, and another one cannot start");
                     pause = LONG_PAUSE;
                 } else {
@@ -197,64 +197,64 @@ impl Crews {
     }
 
     /// Lets threads go.
-    fn calm(&self, orders: &Orders<'_>) {
-        for (at, crew) in self.list.iter().enumerate() {
-            if threads(crew.word.load(Relaxed)) > crew.first {
-                crew.is_calm.store(true, Relaxed);
-                (orders.rouse)(at);
+    fn idle(&self, actions: &Actions<'_>) {
+        for (at, pool) in self.list.iter().enumerate() {
+            if threads(pool.word.load(Relaxed)) > pool.first {
+                pool.is_calm.store(true, Relaxed);
+                (actions.wake)(at);
             }
         }
     }
 }
 
-/// A thread's place in a crew.
+/// A thread's place in a pool.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
-    crews: Arc<Crews>,
+    pools: Arc<Pools>,
     at: usize,
 }
 
 /// While it exists, the thread is inside a call.
 #[derive(Debug)]
-pub(super) struct Inside<'m>(&'m Crew);
+pub(super) struct Inside<'m>(&'m Pool);
 
 impl Member {
-    pub(super) fn new(crews: &Arc<Crews>, at: usize) -> Self {
-        Self { crews: crews.clone(), at }
+    pub(super) fn new(pools: &Arc<Pools>, at: usize) -> Self {
+        Self { pools: pools.clone(), at }
     }
 
-    fn crew(&self) -> &Crew {
-        &self.crews.list[self.at]
+    fn pool(&self) -> &Pool {
+        &self.pools.list[self.at]
     }
 
     /// The thread begins a call.
     pub(super) fn enter(&self) -> Inside<'_> {
-        let crew = self.crew();
+        let pool = self.pool();
         // Relaxed: see `has_others`.
-        let word = crew.word.fetch_add(CHANGE + 1, Relaxed).wrapping_add(CHANGE + 1);
-        if crew.is_short(word, self.crews.spare) {
-            self.crews.call();
+        let word = pool.word.fetch_add(CHANGE + 1, Relaxed).wrapping_add(CHANGE + 1);
+        if pool.is_short(word, self.pools.spare) {
+            self.pools.call();
         }
-        Inside(crew)
+        Inside(pool)
     }
 
-    /// Ends the foreman when it is dropped.
+    /// Ends the supervisor when it is dropped.
     pub(super) fn end_of_all(&self) -> EndOfAll {
-        EndOfAll { crews: self.crews.clone(), is_mine_alone: Cell::new(false) }
+        EndOfAll { pools: self.pools.clone(), is_mine_alone: Cell::new(false) }
     }
 
-    /// Takes this thread, which is not inside a call, out of the crew, if the crew has threads that it does not need.
+    /// Takes this thread, which is not inside a call, out of the pool, if the pool has threads that it does not need.
     pub(super) fn leave(&self) -> bool {
-        let crew = self.crew();
-        let without = |word| (threads(word) > crew.first && inside(word) < crew.first).then(|| word - THREAD);
-        crew.is_calm.load(Relaxed) && crew.word.fetch_update(Relaxed, Relaxed, without).is_ok()
+        let pool = self.pool();
+        let without = |word| (threads(word) > pool.first && inside(word) < pool.first).then(|| word - THREAD);
+        pool.is_calm.load(Relaxed) && pool.word.fetch_update(Relaxed, Relaxed, without).is_ok()
     }
 }
 
 /// The end of a thread, and with it of the connection.
 #[derive(Debug)]
 pub(super) struct EndOfAll {
-    crews: Arc<Crews>,
+    pools: Arc<Pools>,
     is_mine_alone: Cell<bool>,
 }
 
@@ -268,7 +268,7 @@ impl EndOfAll {
 impl Drop for EndOfAll {
     fn drop(&mut self) {
         if !self.is_mine_alone.get() {
-            self.crews.end();
+            self.pools.end();
         }
     }
 }
@@ -286,16 +286,16 @@ mod tests {
 
     #[test]
     fn a_crew_that_hangs_gets_threads_up_to_its_limit() {
-        let crews = Crews::new(0, [(2, 4), (1, 1), (2, 4)]);
+        let pools = Pools::new(0, [(2, 4), (1, 1), (2, 4)]);
         let (hired, hires) = channel();
-        let hire = |at| {
+        let spawn_at = |at| {
             hired.send(at).unwrap();
             Ok(())
         };
-        let member = |at| Member::new(&crews, at);
+        let member = |at| Member::new(&pools, at);
         let members = [member(0), member(1), member(2)];
         std::thread::scope(|scope| {
-            scope.spawn(|| crews.lead(&Orders { hire: &hire, calm: None, rouse: &|_| {} }));
+            scope.spawn(|| pools.lead(&Actions { spawn_at: &spawn_at, idle: None, wake: &|_| {} }));
             let _one_of_two = members[2].enter();
             let _at_its_limit = members[1].enter();
             let _hangs = (members[0].enter(), members[0].enter());
@@ -306,64 +306,64 @@ mod tests {
             // That it is looked at again, and gets none, shows when the other one gets one.
             let _the_other = members[2].enter();
             assert_eq!(hires.recv(), Ok(2));
-            crews.end();
+            pools.end();
         });
         assert!(hires.try_recv().is_err());
-        assert_eq!(threads(crews.list[0].word.load(Relaxed)), 4);
+        assert_eq!(threads(pools.list[0].word.load(Relaxed)), 4);
     }
 
     #[test]
     fn a_crew_that_needs_a_spare_thread_gets_it_before_all_hang() {
-        let crews = Crews::new(1, [(3, 4)]);
+        let pools = Pools::new(1, [(3, 4)]);
         let (hired, hires) = channel();
-        let hire = |at| {
+        let spawn_at = |at| {
             hired.send(at).unwrap();
             Ok(())
         };
-        let member = Member::new(&crews, 0);
+        let member = Member::new(&pools, 0);
         std::thread::scope(|scope| {
-            scope.spawn(|| crews.lead(&Orders { hire: &hire, calm: None, rouse: &|_| {} }));
+            scope.spawn(|| pools.lead(&Actions { spawn_at: &spawn_at, idle: None, wake: &|_| {} }));
             let _hang = (member.enter(), member.enter());
             assert_eq!(hires.recv(), Ok(0));
-            crews.end();
+            pools.end();
         });
     }
 
     #[test]
     fn a_thread_that_cannot_start_is_tried_again() {
-        let crews = Crews::new(0, [(1, 3)]);
+        let pools = Pools::new(0, [(1, 3)]);
         let (tried, tries) = channel();
-        let hire = |_| {
+        let spawn_at = |_| {
             tried.send(()).unwrap();
             Err(io::Error::other("on purpose"))
         };
-        let member = Member::new(&crews, 0);
+        let member = Member::new(&pools, 0);
         std::thread::scope(|scope| {
-            scope.spawn(|| crews.lead(&Orders { hire: &hire, calm: None, rouse: &|_| {} }));
+            scope.spawn(|| pools.lead(&Actions { spawn_at: &spawn_at, idle: None, wake: &|_| {} }));
             let _hangs = member.enter();
             assert!(tries.recv().is_ok() && tries.recv().is_ok());
-            crews.end();
+            pools.end();
         });
-        assert_eq!(threads(crews.list[0].word.load(Relaxed)), 1);
+        assert_eq!(threads(pools.list[0].word.load(Relaxed)), 1);
     }
 
     #[test]
     fn threads_leave_a_crew_that_is_calm_but_for_its_first_ones() {
-        let crews = Crews::new(0, [(1, 3)]);
-        let (roused, rouses) = channel();
-        let member = Member::new(&crews, 0);
+        let pools = Pools::new(0, [(1, 3)]);
+        let (woken, rouses) = channel();
+        let member = Member::new(&pools, 0);
         let others = [member.enter(), member.enter()];
-        crews.list[0].word.fetch_add(2 * THREAD, Relaxed);
+        pools.list[0].word.fetch_add(2 * THREAD, Relaxed);
         assert!(!member.leave(), "they may be needed again");
-        let rouse = |at| roused.send(at).unwrap();
-        let calm = Some(Duration::from_millis(1));
+        let wake = |at| woken.send(at).unwrap();
+        let idle = Some(Duration::from_millis(1));
         std::thread::scope(|scope| {
-            scope.spawn(|| crews.lead(&Orders { hire: &|_| Ok(()), calm, rouse: &rouse }));
+            scope.spawn(|| pools.lead(&Actions { spawn_at: &|_| Ok(()), idle, wake: &wake }));
             assert_eq!(rouses.recv(), Ok(0));
             assert!(!member.leave(), "two are inside");
             drop(others);
             assert!(member.leave() && member.leave() && !member.leave());
-            crews.end();
+            pools.end();
         });
     }
 }

@@ -1,7 +1,7 @@
-//! The lookup of a name that is reserved: no change of it overtakes the answer.
+//! The lookup of a name that is locked: no change of it overtakes the answer.
 //!
 //! # How it is locked
-//! As [`reserved`](crate::cache::reserved).
+//! As [`name_locks`](crate::cache::name_locks).
 //!
 //! # Where it comes from
 //! As [`lookup`](super).
@@ -13,29 +13,29 @@ use crate::base::name::Named;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{NextNames, Request};
 use crate::slots::dentry::Dentry;
-use crate::slots::slot::CountedDentry;
-use crate::walk::here::Here;
+use crate::slots::slot::DentryRef;
+use crate::walk::walk_position::Here;
 
-/// [`find_held`](super::find_held) by the thread that has reserved the name.
+/// [`find_held`](super::find_held) by the thread that has locked the name.
 ///
 /// # Errors
 /// As for [`find_held`](super::find_held).
-pub(crate) fn find_reserved(dir: &Here, name: &[u8], request: &Request) -> Result<Option<CountedDentry>, Errno> {
+pub(crate) fn find_name_locked(dir: &Here, name: &[u8], request: &Request) -> Result<Option<DentryRef>, Errno> {
     find_as(dir, name, b"", request, true)
 }
 
-/// The entry of a name in a remote file system. The name is reserved, so no change of it overtakes the answer. No lock is held during
+/// The entry of a name in a remote file system. The name is locked, so no change of it overtakes the answer. No lock is held during
 /// the request.
 #[cold]
-pub(super) fn find_alone(
+pub(super) fn find_serialized(
     sb: &SuperBlock,
     dir: &Dentry,
     named: Named<'_>,
     request: &Request,
-    is_reserved: bool,
-) -> Result<Option<CountedDentry>, Errno> {
+    is_name_locked: bool,
+) -> Result<Option<DentryRef>, Errno> {
     let deadline = Deadline::at(request.deadline);
-    let _name = if is_reserved { None } else { sb.reserve([(dir, named.hash); 2], deadline)? };
+    let _name = if is_name_locked { None } else { sb.reserve([(dir, named.hash); 2], deadline)? };
     let cached = {
         let _held = lock_name(sb, dir, named.hash)?;
         sb.cached(dir, named).and_then(|entry| sb.pin(entry))

@@ -10,7 +10,7 @@ use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::Rank;
 use crate::fs::SetXattr;
 use crate::mount::context::Context;
-use crate::mount::place::OwnedPlace;
+use crate::mount::place::PathRef;
 use crate::ops::file::OpenFile;
 use crate::ops::open::check_open;
 use crate::ops::xattrs;
@@ -21,7 +21,7 @@ impl Context {
     ///
     /// # Errors
     /// As for [`Context::open`] of an existing file.
-    pub fn open_held(&self, held: &OwnedPlace, flags: OpenFlags) -> Result<OpenFile, Errno> {
+    pub fn open_held(&self, held: &PathRef, flags: OpenFlags) -> Result<OpenFile, Errno> {
         self.open_held_as(held, flags, flags)
     }
 
@@ -30,12 +30,12 @@ impl Context {
     ///
     /// # Errors
     /// As for [`Context::open_held`].
-    pub fn open_held_to_append(&self, held: &OwnedPlace, flags: OpenFlags) -> Result<OpenFile, Errno> {
+    pub fn open_held_to_append(&self, held: &PathRef, flags: OpenFlags) -> Result<OpenFile, Errno> {
         self.open_held_as(held, flags, flags.union(OpenFlags::APPEND))
     }
 
     /// Opens `held` with `flags`, if it may be opened with those of `checked`.
-    fn open_held_as(&self, held: &OwnedPlace, flags: OpenFlags, checked: OpenFlags) -> Result<OpenFile, Errno> {
+    fn open_held_as(&self, held: &PathRef, flags: OpenFlags, checked: OpenFlags) -> Result<OpenFile, Errno> {
         let cred = self.credentials();
         if !flags.contains(OpenFlags::PATH) {
             let attr = held.attr()?;
@@ -50,7 +50,7 @@ impl Context {
     ///
     /// # Errors
     /// `EACCES`, `EROFS`.
-    pub fn access_held(&self, held: &OwnedPlace, mask: u32) -> Result<(), Errno> {
+    pub fn access_held(&self, held: &PathRef, mask: u32) -> Result<(), Errno> {
         let attr = held.attr()?;
         mount_allows(held.mount(), &attr, mask & MAY_EXEC)?;
         may_block(held.sb(), held.inode()?, attr.rights(), &self.credentials(), mask & 7)?;
@@ -61,7 +61,7 @@ impl Context {
     ///
     /// # Errors
     /// As for [`Context::set_attr`].
-    pub fn set_attr_held(&self, held: &OwnedPlace, set: &SetAttr) -> Result<Attr, Errno> {
+    pub fn set_attr_held(&self, held: &PathRef, set: &SetAttr) -> Result<Attr, Errno> {
         self.change_attr(held, set)?;
         held.attr()
     }
@@ -70,7 +70,7 @@ impl Context {
     ///
     /// # Errors
     /// `EINVAL` if it is not a symbolic link; the file system's.
-    pub fn read_link_held(&self, held: &OwnedPlace) -> Result<Vec<u8>, Errno> {
+    pub fn read_link_held(&self, held: &PathRef) -> Result<Vec<u8>, Errno> {
         if held.inode()?.mode() & S_IFMT != S_IFLNK {
             return Err(Errno::EINVAL);
         }
@@ -81,7 +81,7 @@ impl Context {
     ///
     /// # Errors
     /// As for [`Context::get_xattr`].
-    pub fn get_xattr_held(&self, held: &OwnedPlace, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+    pub fn get_xattr_held(&self, held: &PathRef, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         xattrs::get(held, &self.credentials(), &self.request(), name)
     }
 
@@ -89,7 +89,7 @@ impl Context {
     ///
     /// # Errors
     /// As for [`Context::set_xattr`].
-    pub fn set_xattr_held(&self, held: &OwnedPlace, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
+    pub fn set_xattr_held(&self, held: &PathRef, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
         xattrs::set(held, &self.credentials(), &self.request(), name, value, how)
     }
 
@@ -97,7 +97,7 @@ impl Context {
     ///
     /// # Errors
     /// As for [`Context::remove_xattr`].
-    pub fn remove_xattr_held(&self, held: &OwnedPlace, name: &[u8]) -> Result<(), Errno> {
+    pub fn remove_xattr_held(&self, held: &PathRef, name: &[u8]) -> Result<(), Errno> {
         xattrs::remove(held, &self.credentials(), &self.request(), name)
     }
 
@@ -105,7 +105,7 @@ impl Context {
     ///
     /// # Errors
     /// As for [`Context::list_xattrs`].
-    pub fn list_xattrs_held(&self, held: &OwnedPlace) -> Result<Vec<Box<[u8]>>, Errno> {
+    pub fn list_xattrs_held(&self, held: &PathRef) -> Result<Vec<Box<[u8]>>, Errno> {
         xattrs::list(held, &self.credentials(), &self.request())
     }
 
@@ -113,7 +113,7 @@ impl Context {
     ///
     /// # Errors
     /// `ENOTTY` if its file system has none; the file system's.
-    pub fn inode_flags_held(&self, held: &OwnedPlace) -> Result<InodeFlags, Errno> {
+    pub fn inode_flags_held(&self, held: &PathRef) -> Result<InodeFlags, Errno> {
         let inode = held.inode()?;
         if !has_flags(inode.mode()) {
             return Err(Errno::ENOTTY);
@@ -127,7 +127,7 @@ impl Context {
     /// `ENOTTY` if its file system has none, `EOPNOTSUPP` for one that it does not have; `EROFS`; `EPERM` unless the caller owns the
     /// file, and to change [`IMMUTABLE`](InodeFlags::IMMUTABLE) or [`APPEND`](InodeFlags::APPEND) without
     /// [`LINUX_IMMUTABLE`](Capabilities::LINUX_IMMUTABLE); the file system's.
-    pub fn set_inode_flags_held(&self, held: &OwnedPlace, flags: InodeFlags) -> Result<(), Errno> {
+    pub fn set_inode_flags_held(&self, held: &PathRef, flags: InodeFlags) -> Result<(), Errno> {
         let (sb, inode, request) = (held.sb(), held.inode()?, self.request());
         if !has_flags(inode.mode()) {
             return Err(Errno::ENOTTY);
@@ -137,7 +137,7 @@ impl Context {
         if !cred.owns(&held.attr()?) {
             return Err(Errno::EPERM);
         }
-        let _whole = sb.lock_if_split(held.dentry());
+        let _whole = sb.lock_if_sharded(held.dentry());
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
         let before = sb.fs().inode_flags(&request, inode)?;
         if before.symmetric_difference(flags).intersects(InodeFlags::FIXED)

@@ -1,8 +1,8 @@
-//! Room in a full cache: a request that finds none waits until the kernel has forgotten something.
+//! NodeBudget in a full cache: a request that finds none waits until the kernel has forgotten something.
 //!
 //! # What it is
 //! Nodes pin the cache, and only the kernel's FORGET removes a node. If the cache is full and everything in it is held, or the
-//! caller's [share](super::shares) is used up, the session requests that the kernel drops names that were not used lately,
+//! caller's [share](super::user_budget) is used up, the session requests that the kernel drops names that were not used lately,
 //! and the request waits for a FORGET and tries again, until a deadline.
 //!
 //! # What it is not
@@ -15,12 +15,12 @@
 //! # Where it comes from
 //! `shrink_dcache_sb` and the waits of `prune_dcache` in Linux do this for a cache that the kernel has to itself.
 
-use super::shares::Level;
+use super::user_budget::Level;
 use super::{Caller, Session};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use vfs::{Errno, OwnedPlace};
+use vfs::{Errno, PathRef};
 
 /// How long a request waits for room.
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ const ROUND: Duration = Duration::from_millis(20);
 
 /// The requests that wait for room.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct NodeBudget {
     users: Mutex<Vec<u32>>,
     /// As many as `users`.
     waiting: AtomicUsize,
@@ -40,12 +40,12 @@ pub(super) struct Room {
 }
 
 /// The permit of a request of a user to wait. It ends on drop.
-struct RoomWaiter<'a> {
-    room: &'a Room,
+struct BudgetWaiter<'a> {
+    node_budget: &'a NodeBudget,
     uid: u32,
 }
 
-impl Room {
+impl NodeBudget {
     /// Sets how many requests may wait at once.
     pub(super) fn allow(&self, most: usize) {
         // Relaxed, here and below: numbers that order nothing. A signal that is missed costs one round.
@@ -59,28 +59,28 @@ impl Room {
         }
     }
 
-    fn waiter(&self, uid: u32) -> Option<RoomWaiter<'_>> {
+    fn waiter(&self, uid: u32) -> Option<BudgetWaiter<'_>> {
         let mut users = self.users.lock();
         if users.len() >= self.most.load(Relaxed) || users.contains(&uid) {
             return None;
         }
         users.push(uid);
         self.waiting.store(users.len(), Relaxed);
-        Some(RoomWaiter { room: self, uid })
+        Some(BudgetWaiter { node_budget: self, uid })
     }
 }
 
-impl RoomWaiter<'_> {
+impl BudgetWaiter<'_> {
     fn wait(&self) {
-        self.room.forgotten.wait_for(&mut self.room.users.lock(), ROUND);
+        self.node_budget.forgotten.wait_for(&mut self.node_budget.users.lock(), ROUND);
     }
 }
 
-impl Drop for RoomWaiter<'_> {
+impl Drop for BudgetWaiter<'_> {
     fn drop(&mut self) {
-        let mut users = self.room.users.lock();
+        let mut users = self.node_budget.users.lock();
         users.retain(|uid| *uid != self.uid);
-        self.room.waiting.store(users.len(), Relaxed);
+        self.node_budget.waiting.store(users.len(), Relaxed);
     }
 }
 
@@ -90,7 +90,7 @@ impl Session {
     pub(super) fn with_room<R>(
         &self,
         caller: &Caller,
-        dir: &OwnedPlace,
+        dir: &PathRef,
         mut f: impl FnMut() -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         match f() {
@@ -103,20 +103,20 @@ impl Session {
     fn when_there_is_room<R>(
         &self,
         caller: &Caller,
-        dir: &OwnedPlace,
+        dir: &PathRef,
         mut f: impl FnMut() -> Result<R, Errno>,
     ) -> Result<R, Errno> {
-        let make_room = || match self.shares.level(caller, dir) {
+        let make_space = || match self.user_budgets.level(caller, dir) {
             Level::Over => self.make_room_of(caller),
             _ => self.make_much_room(),
         };
-        make_room();
-        let Some(waiter) = self.room.waiter(caller.uid) else { return Err(Errno::ENOMEM) };
+        make_space();
+        let Some(waiter) = self.node_budget.waiter(caller.uid) else { return Err(Errno::ENOMEM) };
         let deadline = Instant::now() + DEADLINE;
         loop {
             waiter.wait();
             match f() {
-                Err(Errno::ENOMEM) if Instant::now() < deadline => make_room(),
+                Err(Errno::ENOMEM) if Instant::now() < deadline => make_space(),
                 done => return done,
             }
         }
@@ -124,8 +124,8 @@ impl Session {
 
     /// # Errors
     /// `ENOMEM`: the nodes of the caller have its share of the cache of the file system of `place`.
-    pub(super) fn check_share(&self, caller: &Caller, place: &OwnedPlace) -> Result<(), Errno> {
-        match self.shares.level(caller, place) {
+    pub(super) fn check_share(&self, caller: &Caller, place: &PathRef) -> Result<(), Errno> {
+        match self.user_budgets.level(caller, place) {
             Level::Low => Ok(()),
             Level::High => {
                 self.make_room_of(caller);
@@ -136,7 +136,7 @@ impl Session {
     }
 
     /// [`check_share`](Self::check_share) for the result of a lookup, which needs no room if the kernel has its node already.
-    pub(super) fn check_found(&self, caller: &Caller, found: &OwnedPlace) -> Result<(), Errno> {
+    pub(super) fn check_found(&self, caller: &Caller, found: &PathRef) -> Result<(), Errno> {
         let Err(errno) = self.check_share(caller, found) else { return Ok(()) };
         let known = self.nodes_of(found.identity(), self.shown_ino_of(found)?);
         let is_known = known.iter().any(|(_, known)| known.mount_id() == found.mount_id());

@@ -2,7 +2,7 @@
 //! beside operations that change that directory.
 //!
 //! As in `tree.rs`, the models call the public interface and try one preemption. That of a removal fails if
-//! `unasked::learn_in` does not compare the directory's moment with that at which it began; in the others an entry of the name, which
+//! `prime::learn_in` does not compare the directory's moment with that at which it began; in the others an entry of the name, which
 //! it also looks for, is there by then.
 
 use lightfoot_vfs::{

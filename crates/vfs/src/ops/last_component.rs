@@ -29,7 +29,7 @@ pub(crate) struct Last<'p> {
 }
 
 impl<'p> Last<'p> {
-    /// Splits `path`; `None` if it is empty.
+    /// ShardedDirs `path`; `None` if it is empty.
     #[inline(always)]
     pub(crate) fn of(path: &'p [u8]) -> Option<Self> {
         match Self::of_plain(path) {

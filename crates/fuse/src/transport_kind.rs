@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// What carries the requests and replies of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Carrier {
+pub enum TransportKind {
     /// io_uring (Linux 6.14).
     Ring {
         /// Queues of the kernel: the machine's possible processors.
@@ -31,7 +31,7 @@ pub enum Carrier {
     },
 }
 
-impl Carrier {
+impl TransportKind {
     /// Why it is not io_uring.
     #[must_use]
     pub const fn fallback(&self) -> Option<&NoRing> {
@@ -42,7 +42,7 @@ impl Carrier {
     }
 }
 
-impl fmt::Display for Carrier {
+impl fmt::Display for TransportKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ring { queues, threads } => write!(f, "io_uring, {threads} threads for {queues} queues"),

@@ -13,7 +13,7 @@
 //! For operations on what is held or open: they have no path. `ESTALE` then means that the file is gone.
 //!
 //! # How it is locked
-//! No lock is held between the steps. The directory's lock, or the reservation of the name, is only waited for.
+//! No lock is held between the steps. The directory's lock, or the lock of the name, is only waited for.
 //!
 //! # Where it comes from
 //! `include/linux/namei.h` of Linux; own code.
@@ -22,7 +22,7 @@ use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace, PathAt};
+use crate::mount::place::{Base, PathAt, PathRef};
 
 /// How often an operation is tried again whose files others replace each time.
 const TRIES: u32 = 32;
@@ -35,7 +35,7 @@ impl Context {
         base: Base<'_>,
         path: &[u8],
         follow: bool,
-        f: impl Fn(&OwnedPlace) -> Result<R, Errno>,
+        f: impl Fn(&PathRef) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         let once = || f(&self.hold(base, path, follow)?);
         self.unless_stale(&[PathAt { base, path }], follow, &once)
@@ -69,13 +69,13 @@ impl Context {
             return Err(Errno::ESTALE);
         }
         // Held, so that no other file gets their identity.
-        let mut before: Option<Vec<OwnedPlace>> = None;
+        let mut before: Option<Vec<PathRef>> = None;
         for _ in 0..TRIES {
             let now = paths
                 .iter()
                 .map(|at| self.look_again(*at, follow, |place| self.end_change(place)))
                 .collect::<Result<Vec<_>, _>>()?;
-            let is_same = |one: &OwnedPlace, other: &OwnedPlace| one.identity() == other.identity();
+            let is_same = |one: &PathRef, other: &PathRef| one.identity() == other.identity();
             if before.is_some_and(|before| before.iter().zip(&now).all(|(one, other)| is_same(one, other))) {
                 break;
             }
@@ -89,7 +89,7 @@ impl Context {
     }
 
     /// Waits for a change of the name that is under way.
-    fn end_change(&self, place: &OwnedPlace) -> Result<(), Errno> {
+    fn end_change(&self, place: &PathRef) -> Result<(), Errno> {
         let Some((dir, name)) = place.parent_and_name() else { return Ok(()) };
         let sb = place.sb();
         let deadline = Deadline::at(self.request().deadline);

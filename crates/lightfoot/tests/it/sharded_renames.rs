@@ -14,7 +14,7 @@ const NAMES: usize = 300;
 fn each(check: fn(&Vfs)) {
     [true, false]
         .iter()
-        .for_each(|&is_split| check(&Vfs::builder().splits_every_directory(is_split).build(RamFs::new())));
+        .for_each(|&is_sharded| check(&Vfs::builder().shards_every_directory(is_sharded).build(RamFs::new())));
 }
 
 fn make(context: &Context, path: &str) {

@@ -16,8 +16,8 @@ use crate::base::errno::Errno;
 use crate::base::name::Named;
 use crate::cache::flight::LookupResult;
 use crate::fs::Request;
-use crate::walk::here::Here;
 use crate::walk::lookup;
+use crate::walk::walk_position::Here;
 
 /// Requests `name` in `dir` on another thread, so that this one can return at its deadline.
 pub(super) fn fetch(

@@ -1,24 +1,24 @@
 //! The locks of two names, for a rename.
 //!
 //! # How it is locked
-//! Two stripes of one directory are taken by their number. Beside a name of one directory, the lock of a name in another one is only
-//! tried, or awaited for a while: so a thread in a stripe waits for no thread that closes a slot.
+//! Two shards of one directory are taken by their number. Beside a name of one directory, the lock of a name in another one is only
+//! tried, or awaited for a while: so a thread in a shard waits for no thread that closes a slot.
 //!
 //! # Where it comes from
-//! As [`split`](super).
+//! As [`sharded`](super).
 
-use super::{NameLock, stripe_of};
+use super::{NameGuard, shard_of};
 use crate::base::rank::{Locked, Rank};
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
-use crate::slots::stripe::{Names, StripeAt};
+use crate::slots::shard::{Names, ShardAt};
 use core::cmp::Ordering;
 use sync::MutexGuard;
 use sync::rcu::ReadGuard;
 
 /// The locks of two names, in one directory or in two. The lock of a directory covers all its names.
-pub(crate) struct TwoNames<'a> {
-    /// Where their directories keep them, if these are split.
+pub(crate) struct NamePairGuard<'a> {
+    /// Where their directories keep them, if these are sharded.
     pub(crate) names: [Option<Names<'a>>; 2],
     _locks: [Option<Locked<'a>>; 2],
 }
@@ -28,17 +28,19 @@ pub(crate) type NameIn<'a> = (&'a Dentry, u64);
 
 impl SuperBlock {
     /// Locks the names with these hashes in the directory `dir`, which the caller holds. As for [`SuperBlock::lock_name`].
-    pub(crate) fn lock_names<'a>(&'a self, dir: &'a Dentry, hashes: [u64; 2], waited: bool) -> TwoNames<'a> {
-        let whole = |lock| TwoNames { names: [None, None], _locks: [Some(lock), None] };
-        let Some(splits) = self.splits.as_deref() else { return whole(self.ranks.lock(Rank::Directory, &dir.lock)) };
-        let (lock, slot) = self.lock_or_split(splits, dir, waited);
+    pub(crate) fn lock_names<'a>(&'a self, dir: &'a Dentry, hashes: [u64; 2], waited: bool) -> NamePairGuard<'a> {
+        let whole = |lock| NamePairGuard { names: [None, None], _locks: [Some(lock), None] };
+        let Some(sharded_dirs) = self.sharded_dirs.as_deref() else {
+            return whole(self.ranks.lock(Rank::Directory, &dir.lock));
+        };
+        let (lock, slot) = self.lock_or_shard(sharded_dirs, dir, waited);
         let Some(slot) = slot else { return whole(self.ranks.taken(Rank::Directory, lock)) };
-        let at = hashes.map(|hash| StripeAt { slot, stripe: stripe_of(hash) });
+        let at = hashes.map(|hash| ShardAt { slot, shard: shard_of(hash) });
         let (low, high) = in_order(at);
-        let first = self.ranks.take(Rank::Directory, splits.lock_at(low));
-        let second = high.map(|high| self.ranks.take(Rank::Directory, splits.lock_at(high)));
+        let first = self.ranks.take(Rank::Directory, sharded_dirs.lock_at(low));
+        let second = high.map(|high| self.ranks.take(Rank::Directory, sharded_dirs.lock_at(high)));
         MutexGuard::lend(lock);
-        self.two_names(at.map(|at| Some(splits.names(at))), first, second)
+        self.name_pair(at.map(|at| Some(sharded_dirs.names(at))), first, second)
     }
 
     /// Locks the first name, in a directory that the caller holds, and tries to lock the second one, in another such directory. `None`:
@@ -48,14 +50,14 @@ impl SuperBlock {
         (dir, hash): NameIn<'a>,
         (other, other_hash): NameIn<'a>,
         waited: bool,
-    ) -> Option<TwoNames<'a>> {
-        let NameLock { _lock: first, names } = self.lock_name(dir, hash, waited);
+    ) -> Option<NamePairGuard<'a>> {
+        let NameGuard { _lock: first, names } = self.lock_name(dir, hash, waited);
         let (second, other_names) = self.try_name(other, other_hash)?;
         let second = self.ranks.taken_nested(Rank::Directory, second);
-        Some(TwoNames { names: [names, other_names], _locks: [Some(first), Some(second)] })
+        Some(NamePairGuard { names: [names, other_names], _locks: [Some(first), Some(second)] })
     }
 
-    /// Takes the locks of two names in the directory `dir`, if it is split, and has the sequence `seq` then, with which it had its name.
+    /// Takes the locks of two names in the directory `dir`, if it is sharded, and has the sequence `seq` then, with which it had its name.
     /// Waits for a while if other threads have them.
     #[cold]
     pub(crate) fn enter_names<'g>(
@@ -64,29 +66,29 @@ impl SuperBlock {
         dir: &'g Dentry,
         seq: u32,
         hashes: [u64; 2],
-    ) -> Option<TwoNames<'g>> {
-        let splits = self.splits_of_changes()?;
-        let StripeAt { slot, .. } = splits.stripe_in(dir, hashes[0])?;
-        let at = hashes.map(|hash| StripeAt { slot, stripe: stripe_of(hash) });
+    ) -> Option<NamePairGuard<'g>> {
+        let sharded_dirs = self.sharded_for_changes()?;
+        let ShardAt { slot, .. } = sharded_dirs.shard_in(dir, hashes[0])?;
+        let at = hashes.map(|hash| ShardAt { slot, shard: shard_of(hash) });
         let (low, high) = in_order(at);
-        let first = splits.try_at(dir, low)?;
+        let first = sharded_dirs.try_at(dir, low)?;
         let second = match high {
-            Some(high) => Some(splits.try_at(dir, high)?),
+            Some(high) => Some(sharded_dirs.try_at(dir, high)?),
             None => None,
         };
-        (!dir.seq.retry(seq)).then(|| self.two_names(at.map(|at| Some(splits.names(at))), first, second))
+        (!dir.seq.retry(seq)).then(|| self.name_pair(at.map(|at| Some(sharded_dirs.names(at))), first, second))
     }
 
     /// The locks of two names that were taken already.
-    pub(crate) fn two_names<'a>(
+    pub(crate) fn name_pair<'a>(
         &'a self,
         names: [Option<Names<'a>>; 2],
         first: MutexGuard<'a, ()>,
         second: Option<MutexGuard<'a, ()>>,
-    ) -> TwoNames<'a> {
+    ) -> NamePairGuard<'a> {
         let first = self.ranks.taken(Rank::Directory, first);
         let second = second.map(|second| self.ranks.taken_nested(Rank::Directory, second));
-        TwoNames { names, _locks: [Some(first), second] }
+        NamePairGuard { names, _locks: [Some(first), second] }
     }
 
     /// Tries to lock a name in a directory that the caller holds.
@@ -94,15 +96,15 @@ impl SuperBlock {
         if let Some(lock) = dir.lock.is_free().then(|| dir.lock.try_lock()).flatten() {
             return Some((lock, None));
         }
-        let splits = self.splits_of_changes()?;
-        let at = splits.stripe_in(dir, hash)?;
-        Some((splits.try_at(dir, at)?, Some(splits.names(at))))
+        let sharded_dirs = self.sharded_for_changes()?;
+        let at = sharded_dirs.shard_in(dir, hash)?;
+        Some((sharded_dirs.try_at(dir, at)?, Some(sharded_dirs.names(at))))
     }
 }
 
-/// Stripes of one slot in the order in which their locks are taken; one if they are the same.
-fn in_order([one, other]: [StripeAt; 2]) -> (StripeAt, Option<StripeAt>) {
-    match one.stripe.cmp(&other.stripe) {
+/// Shards of one slot in the order in which their locks are taken; one if they are the same.
+fn in_order([one, other]: [ShardAt; 2]) -> (ShardAt, Option<ShardAt>) {
+    match one.shard.cmp(&other.shard) {
         Ordering::Less => (one, Some(other)),
         Ordering::Equal => (one, None),
         Ordering::Greater => (other, Some(one)),
@@ -139,8 +141,8 @@ mod tests {
         (owner, sb)
     }
 
-    /// How often threads waited for the root until it was split. (Only the waits of one period of the clock count.)
-    fn waits_before_split(sb: &SuperBlock, hashes: [u64; 2]) -> Option<u32> {
+    /// How often threads waited for the root until it was sharded. (Only the waits of one period of the clock count.)
+    fn waits_before_sharding(sb: &SuperBlock, hashes: [u64; 2]) -> Option<u32> {
         (1..1_000_000).find(|_| sb.lock_names(sb.root(), hashes, true).names.iter().all(Option::is_some))
     }
 
@@ -149,7 +151,7 @@ mod tests {
         let (_owner, sb) = new_superblock();
         let (dir, hashes) = (sb.root(), [sb.hash(b"a"), sb.hash(b"b")]);
         (0..1000).for_each(|_| assert!(sb.lock_names(dir, hashes, false).names[0].is_none()));
-        assert!(waits_before_split(&sb, hashes).is_some_and(|waits| waits >= super::super::MANY));
+        assert!(waits_before_sharding(&sb, hashes).is_some_and(|waits| waits >= super::super::MANY));
         // What needs all names merges it.
         drop(sb.lock_dir(dir));
         assert!(sb.lock_names(dir, hashes, false).names[0].is_none());
@@ -158,14 +160,14 @@ mod tests {
     #[test]
     fn names_of_one_stripe_have_one_lock_and_others_two() {
         let (_owner, sb) = new_superblock();
-        let hash = |stripe: u64| stripe << 40;
-        assert!(waits_before_split(&sb, [0, 0]).is_some());
+        let hash = |shard: u64| shard << 40;
+        assert!(waits_before_sharding(&sb, [0, 0]).is_some());
         for [one, other] in [[3, 3], [3, 4], [4, 3]] {
             let locks = sb.lock_names(sb.root(), [hash(one), hash(other)], false);
             assert!(locks.names.iter().all(Option::is_some));
             assert_eq!(locks._locks[1].is_some(), one != other);
             // Another thread gets neither, but any third one.
-            let others = [one, other, 5].map(|stripe| sb.try_name(sb.root(), hash(stripe)).is_some());
+            let others = [one, other, 5].map(|shard| sb.try_name(sb.root(), hash(shard)).is_some());
             assert_eq!(others, [false, false, true]);
         }
     }

@@ -1,16 +1,16 @@
 //! The place of a ref-walk.
 //!
 //! # How it is locked
-//! It is counted, or held as [`split`](crate::cache::split) says: then it is a directory in which several threads look names up at
+//! It is counted, or held as [`sharded`](crate::cache::sharded) says: then it is a directory in which several threads look names up at
 //! once, and no line that they share is written.
 //!
 //! # Where it comes from
 //! Own code.
 
-use crate::cache::split::SplitHold;
+use crate::cache::sharded::ShardedDirRef;
 use crate::cache::superblock::SuperBlock;
 use crate::mount::Mount;
-use crate::mount::place::{OwnedPlace, Place};
+use crate::mount::place::{PathRef, Place};
 use crate::slots::dentry::Dentry;
 use crate::walk::rcu_walk::Step;
 use sync::PerCpuArc;
@@ -18,18 +18,18 @@ use sync::rcu::ReadGuard;
 
 /// See the [module documentation](self).
 pub(crate) enum Here {
-    Counted(OwnedPlace),
-    Split(SplitPlace),
+    Counted(PathRef),
+    Sharded(ShardedPlace),
 }
 
-/// A place in a split directory, without a count.
-pub(crate) struct SplitPlace {
+/// A place in a sharded directory, without a count.
+pub(crate) struct ShardedPlace {
     mount: PerCpuArc<Mount>,
     /// Emptied by drop alone.
-    hold: Option<SplitHold>,
+    hold: Option<ShardedDirRef>,
 }
 
-impl Drop for SplitPlace {
+impl Drop for ShardedPlace {
     fn drop(&mut self) {
         if let Some(hold) = self.hold.take() {
             self.mount.sb.end_hold(hold);
@@ -42,17 +42,17 @@ impl Here {
     pub(super) fn hold(guard: &ReadGuard<'_>, at: &Step<'_>) -> Option<Self> {
         let mount = at.mount.to_arc()?;
         let sb = &at.mount.get().sb;
-        if let Some(hold) = sb.hold_split(guard, at.dentry, at.seq) {
-            return Some(Self::Split(SplitPlace { mount, hold: Some(hold) }));
+        if let Some(hold) = sb.hold_sharded(guard, at.dentry, at.seq) {
+            return Some(Self::Sharded(ShardedPlace { mount, hold: Some(hold) }));
         }
         let pinned = sb.pin_rcu(guard, at.dentry, at.seq)?;
-        Some(Self::Counted(OwnedPlace::new(mount, pinned)))
+        Some(Self::Counted(PathRef::new(mount, pinned)))
     }
 
     pub(crate) fn mount(&self) -> &PerCpuArc<Mount> {
         match self {
             Self::Counted(place) => place.mount(),
-            Self::Split(place) => &place.mount,
+            Self::Sharded(place) => &place.mount,
         }
     }
 
@@ -63,7 +63,7 @@ impl Here {
     pub(crate) fn dentry(&self) -> &Dentry {
         match self {
             Self::Counted(place) => place.dentry(),
-            Self::Split(place) => place.hold.as_ref().expect("emptied by drop alone").get(&place.mount.sb),
+            Self::Sharded(place) => place.hold.as_ref().expect("emptied by drop alone").get(&place.mount.sb),
         }
     }
 
@@ -72,7 +72,7 @@ impl Here {
     }
 
     /// The same place, counted.
-    pub(crate) fn to_place(&self) -> OwnedPlace {
-        OwnedPlace::new(self.mount().clone(), self.sb().pin_again(self.dentry()))
+    pub(crate) fn to_place(&self) -> PathRef {
+        PathRef::new(self.mount().clone(), self.sb().pin_again(self.dentry()))
     }
 }

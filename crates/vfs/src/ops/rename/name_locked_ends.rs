@@ -1,8 +1,8 @@
-//! rename in a remote file system: both names are reserved, and no directory is locked during the call.
+//! rename in a remote file system: both names are locked, and no directory is locked during the call.
 //!
 //! # How it is locked
-//! As [`reserved`](crate::cache::reserved). A rename that needs the locks in order elsewhere (a directory that moves to another one)
-//! has `rename_lock` here, from before the reservation until the end, and so during the call: no ancestor changes. A directory that is
+//! As [`name_locks`](crate::cache::name_locks). A rename that needs the locks in order elsewhere (a directory that moves to another one)
+//! has `rename_lock` here, from before the lock until the end, and so during the call: no ancestor changes. A directory that is
 //! replaced is closed. Both directories are locked before the call, to check, and after it, to change the cache: one is locked, the other
 //! one tried, so no order is needed.
 //!
@@ -14,18 +14,18 @@ use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::base::rank::{Locked, Rank};
-use crate::cache::reserved::ReservedNames;
+use crate::cache::name_locks::NameLockGuard;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::Request;
 use crate::mount::context::Context;
 use crate::ops::checks::check_no_mount;
 use crate::ops::entry::{Caller, DirAt, Pinned};
 use crate::ops::publish;
-use crate::ops::rename::ends::{End, Ends, Plan, Tried};
+use crate::ops::rename::ends::{Attempt, End, Ends, Plan};
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
-use crate::walk::here::Here;
 use crate::walk::lookup;
+use crate::walk::walk_position::Here;
 
 /// The entries at both ends.
 #[derive(Clone, Copy)]
@@ -37,9 +37,14 @@ struct Found<'f> {
 }
 
 impl Context {
-    /// The rename, with both names reserved.
+    /// The rename, with both names locked.
     #[cold]
-    pub(super) fn rename_reserved(&self, at: [&DirAt; 2], plan: &Plan<'_>, caller: Caller<'_>) -> Result<Tried, Errno> {
+    pub(super) fn rename_name_locked(
+        &self,
+        at: [&DirAt; 2],
+        plan: &Plan<'_>,
+        caller: Caller<'_>,
+    ) -> Result<Attempt, Errno> {
         let (sb, dirs) = (at[0].sb(), at.map(DirAt::dir));
         let hashes = plan.lasts.map(|last| sb.hash(last.name));
         let ends = Ends::new(sb, dirs, hashes, plan, [None, None], caller);
@@ -50,15 +55,15 @@ impl Context {
         // Dropped after the names: a closed directory stays what it is.
         let (moved, target);
         let Some(names) = sb.reserve([(dirs[0], hashes[0]), (dirs[1], hashes[1])], deadline)? else {
-            return Ok(Tried::Changed);
+            return Ok(Attempt::Changed);
         };
         if !at.iter().all(|at| at.is_current()) {
-            return Ok(Tried::Changed);
+            return Ok(Attempt::Changed);
         }
         let find = |k: usize| {
             let end = [&ends.old, &ends.new][k];
             end.check()?;
-            let found = lookup::find_reserved(&Here::Counted(at[k].place().clone()), end.last.name, &request)?;
+            let found = lookup::find_name_locked(&Here::Counted(at[k].place().clone()), end.last.name, &request)?;
             Ok::<_, Errno>(found.map(|found| Pinned::of(sb, found)))
         };
         moved = find(0)?.ok_or(Errno::ENOENT)?;
@@ -73,7 +78,7 @@ impl Context {
                 }
                 match self.rename_unlocked(&ends, found, &names, &request) {
                     Ok(true) => Ok(()),
-                    Ok(false) => return Ok(Tried::Changed),
+                    Ok(false) => return Ok(Attempt::Changed),
                     Err(errno) => Err(errno),
                 }
             }
@@ -88,7 +93,7 @@ impl Context {
         &self,
         ends: &Ends<'_, '_>,
         found: Found<'_>,
-        names: &ReservedNames<'_>,
+        names: &NameLockGuard<'_>,
         request: &Request<'_>,
     ) -> Result<bool, Errno> {
         let (sb, target) = (ends.sb, found.target);
@@ -111,7 +116,7 @@ impl Context {
         }
         let target_inode = target.and_then(Dentry::inode);
         let rename = ends.rename(found.inode, target_inode)?;
-        let watched = ends.watch(&rename);
+        let pre_attrs = ends.pre_attrs(&rename);
         let after = sb.fs().rename(request, &rename)?;
         let _held = lock_both(sb, [ends.old.dir, ends.new.dir]);
         let now = request.now();
@@ -120,7 +125,7 @@ impl Context {
             Some(target) if ends.flags.contains(RenameFlags::EXCHANGE) => exchange_found(ends, found, target, now),
             _ => move_found(ends, found, now),
         }
-        watched.settle(&after);
+        pre_attrs.post_attrs(&after);
         Ok(true)
     }
 }

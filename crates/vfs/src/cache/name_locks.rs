@@ -2,40 +2,40 @@
 //!
 //! # What it is
 //! A change of a name in a remote file system ([`OwnNames::remote`](crate::OwnNames::remote)) must not hold its directory's lock during
-//! the call. It reserves the name instead. A second change of the name waits until the first one has given it back, at most until
+//! the call. It locks the name instead. A second change of the name waits until the first one has given it back, at most until
 //! its deadline. Other names of the directory can be looked up, listed and changed meanwhile, and the name itself can be looked up.
 //!
-//! A directory that is removed, or replaced by a rename, is *closed* first: the thread waits until no name in it is reserved, and
-//! holds new reservations back until it has given its own names back. A thread that has waited for that finds the directory removed.
+//! A directory that is removed, or replaced by a rename, is *closed* first: the thread waits until no name in it is locked, and
+//! holds new locks back until it has given its own names back. A thread that has waited for that finds the directory removed.
 //!
 //! # What it is not
 //! A lock of the cache: entries are changed under the directory's lock. A lookup's answer, an invalidation or an eviction may change
-//! what the cache has for a reserved name. From the check before the call until the name is given back (*in change*), no answer
+//! what the cache has for a locked name. From the check before the call until the name is given back (*in flight*), no answer
 //! removes its positive entry, and nothing is mounted on it.
 //!
 //! # States of a name, and of a directory
 //! ```text
 //!             reserve                   begin: checked, with the directory locked
-//!   free -----------------> reserved ---------------------------------------------> in change
+//!   free -----------------> locked ---------------------------------------------> in flight
 //!     ^    (waits while       |                                                         |
-//!     |   reserved, or the    |                                                         | call of the file system, then the
+//!     |   locked, or the    |                                                         | call of the file system, then the
 //!     |  directory is closed) |                                                         | cache, with the directory locked
 //!     +----------------------- give back: wakes the threads that wait for the name <----+
 //!
-//!          close              no name in it is reserved          give back: wakes the threads that wait for it
+//!          close              no name in it is locked          give back: wakes the threads that wait for it
 //!   open --------> closing -----------------------------> closed --------------------------------------------> open
 //!     ^              | deadline
 //!     +--------------+
 //! ```
 //!
 //! # How it is locked
-//! One mutex, a leaf. A reserved name comes before the locks of directories ([`Rank::Name`]), so no thread waits here with one.
+//! One mutex, a leaf. A locked name comes before the locks of directories ([`Rank::Name`]), so no thread waits here with one.
 //!
-//! A thread that needs two names reserves both or none, and waits with none. So a thread that has a name waits only to close a
-//! directory: one that has a reserved name itself. The threads that it waits for have names in that directory. They wait for none, or
+//! A thread that needs two names locks both or none, and waits with none. So a thread that has a name waits only to close a
+//! directory: one that has a locked name itself. The threads that it waits for have names in that directory. They wait for none, or
 //! to close a directory in it, and so on downwards, and the last one waits for none. A directory that moves between directories over
 //! another one is the exception, since it has names in two places. Its thread has the tree's `rename_lock` from before the
-//! reservation, so there is one such thread at most. It does not replace an ancestor of the old name, so a way down from the
+//! lock, so there is one such thread at most. It does not replace an ancestor of the old name, so a way down from the
 //! replaced directory does not lead back to it.
 //!
 //! # Where it comes from
@@ -63,9 +63,9 @@ type Turn = Arc<AtomicU32>;
 const THERE: u32 = 0;
 const GONE: u32 = 1;
 
-/// The reserved names of a file system.
+/// The locked names of a file system.
 #[derive(Default)]
-pub(crate) struct Reserved(Mutex<Table>);
+pub(crate) struct NameLockTable(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
@@ -73,18 +73,18 @@ struct Table {
     closed: BTreeMap<usize, Closed>,
 }
 
-/// A reserved name.
+/// A locked name.
 #[derive(Default)]
 struct Name {
-    is_in_change: bool,
+    is_in_flight: bool,
     /// Set by the first thread that waits.
     turn: Option<Turn>,
 }
 
-/// A directory in which no name can be reserved.
+/// A directory in which no name can be locked.
 #[derive(Default)]
 struct Closed {
-    /// The closing thread sleeps on it while a name is reserved.
+    /// The closing thread sleeps on it while a name is locked.
     emptied: Option<Turn>,
     /// The others sleep on it.
     reopened: Option<Turn>,
@@ -129,7 +129,7 @@ fn wake(turn: &Turn) {
     park::unpark_all(turn);
 }
 
-impl Reserved {
+impl NameLockTable {
     /// Reserves both names, which may be one.
     fn attempt(&self, keys: [Key; 2]) -> Result<(), Turn> {
         let mut table = self.0.lock();
@@ -147,7 +147,7 @@ impl Reserved {
         Ok(())
     }
 
-    /// Waits until no name in the directory is reserved, and holds new reservations back from the beginning.
+    /// Waits until no name in the directory is locked, and holds new locks back from the beginning.
     fn close(&self, dir: usize, deadline: Deadline) -> Result<(), Errno> {
         loop {
             let (turn, is_mine) = {
@@ -188,17 +188,17 @@ impl Reserved {
     }
 }
 
-/// Names that this thread has reserved, and the directory that it has closed, if any. Dropped, it gives them back.
+/// Names that this thread has locked, and the directory that it has closed, if any. Dropped, it gives them back.
 #[must_use = "dropped, it gives the names back"]
-pub(crate) struct ReservedNames<'s> {
-    of: &'s Reserved,
+pub(crate) struct NameLockGuard<'s> {
+    of: &'s NameLockTable,
     keys: [Key; 2],
     is_given_back: Cell<bool>,
     closed: Cell<Option<usize>>,
     _ranked: Held<'s, Rank>,
 }
 
-impl ReservedNames<'_> {
+impl NameLockGuard<'_> {
     /// Closes the directory `dir`, which has one of these names, until they are given back.
     ///
     /// # Errors
@@ -216,16 +216,16 @@ impl ReservedNames<'_> {
         }
     }
 
-    /// Notes that the names are in change. Their directories are locked.
+    /// Notes that the names are in flight. Their directories are locked.
     pub(crate) fn begin_change(&self) {
         let mut table = self.of.0.lock();
         for key in &self.keys {
-            table.names.get_mut(key).into_iter().for_each(|name| name.is_in_change = true);
+            table.names.get_mut(key).into_iter().for_each(|name| name.is_in_flight = true);
         }
     }
 }
 
-impl Drop for ReservedNames<'_> {
+impl Drop for NameLockGuard<'_> {
     fn drop(&mut self) {
         self.give_back();
     }
@@ -237,7 +237,7 @@ fn address(dir: &Dentry) -> usize {
 
 impl SuperBlock {
     /// Reserves two names, which may be one, by their hashes, in directories that the caller holds. `None`: the file system is fast, and
-    /// reserves none.
+    /// locks none.
     ///
     /// # Errors
     /// `ETIMEDOUT`.
@@ -245,18 +245,18 @@ impl SuperBlock {
         &self,
         names: [(&Dentry, u64); 2],
         deadline: Deadline,
-    ) -> Result<Option<ReservedNames<'_>>, Errno> {
-        let Some(of) = self.reserved.as_deref() else { return Ok(None) };
+    ) -> Result<Option<NameLockGuard<'_>>, Errno> {
+        let Some(of) = self.name_locks.as_deref() else { return Ok(None) };
         let ranked = self.ranks.acquire(Rank::Name);
         let keys = names.map(|(dir, hash)| (address(dir), hash));
         self.ranks.take_by(Rank::Name, || of.attempt(keys).ok().map(Ok), || of.wait(keys, deadline))?;
         let (is_given_back, closed) = Default::default();
-        Ok(Some(ReservedNames { of, keys, is_given_back, closed, _ranked: ranked }))
+        Ok(Some(NameLockGuard { of, keys, is_given_back, closed, _ranked: ranked }))
     }
 
     /// Whether a thread changes the name with the hash `hash` in the locked directory `dir`.
-    pub(crate) fn is_in_change(&self, dir: &Dentry, hash: u64) -> bool {
-        let Some(of) = self.reserved.as_deref() else { return false };
-        of.0.lock().names.get(&(address(dir), hash)).is_some_and(|name| name.is_in_change)
+    pub(crate) fn is_in_flight(&self, dir: &Dentry, hash: u64) -> bool {
+        let Some(of) = self.name_locks.as_deref() else { return false };
+        of.0.lock().names.get(&(address(dir), hash)).is_some_and(|name| name.is_in_flight)
     }
 }

@@ -1,9 +1,9 @@
 //! A bounded count whose units are handed out by CPU index.
 //!
 //! # What it is
-//! [`Stock`] has `bound` units. A thread takes them from the *store* of its CPU index, and gives them back to it; an empty
+//! [`PerCpuCredits`] has `bound` units. A thread takes them from the *store* of its CPU index, and gives them back to it; an empty
 //! store is filled from the shared rest, many units at a time. Before a request is refused, all stores are closed and
-//! their units collected, so the bound is exact: [`Stock::take`] fails only if there are not enough units at that moment, and
+//! their units collected, so the bound is exact: [`PerCpuCredits::take`] fails only if there are not enough units at that moment, and
 //! never succeeds beyond the bound.
 //!
 //! A caller that cannot be refused takes [anyway](Stock::take_anyway). What it takes beyond the bound is a *debt*, and units
@@ -47,17 +47,17 @@ const PART: u64 = if cfg!(loom) { 2 } else { 64 };
 /// ```
 /// use lightfoot_sync::Stock;
 ///
-/// let stock = Stock::new(100, 8);
-/// assert!(stock.take(99) && !stock.take(2));
-/// stock.take_anyway(2);
-/// assert_eq!((stock.used(), stock.free()), (101, 0));
-/// stock.give(1);
-/// assert!(!stock.take(1));
-/// stock.give(1);
-/// assert!(stock.take(1));
+/// let credits = Stock::new(100, 8);
+/// assert!(credits.take(99) && !credits.take(2));
+/// credits.take_anyway(2);
+/// assert_eq!((credits.used(), credits.free()), (101, 0));
+/// credits.give(1);
+/// assert!(!credits.take(1));
+/// credits.give(1);
+/// assert!(credits.take(1));
 /// ```
 #[derive(Debug)]
-pub struct Stock {
+pub struct PerCpuCredits {
     bound: u64,
     /// The most that a store is filled with.
     fill: u64,
@@ -105,7 +105,7 @@ impl Store {
     }
 }
 
-impl Stock {
+impl PerCpuCredits {
     /// `bound` units, of which the stores get at most `fill` at a time, for an object of which a process may have thousands.
     #[must_use]
     pub fn new(bound: u64, fill: u64) -> Self {
@@ -254,35 +254,35 @@ mod tests {
     #[test]
     fn everything_up_to_the_bound_can_be_taken() {
         for bound in [0, 1, 63, 64, 65, 5000, 1 << 30] {
-            let stock = Stock::new(bound, 1024);
+            let credits = PerCpuCredits::new(bound, 1024);
             let mut taken = 0;
             for units in [1, bound / 3, bound / 2] {
-                taken += if stock.take(units) { units } else { 0 };
+                taken += if credits.take(units) { units } else { 0 };
             }
-            assert_eq!((stock.free(), stock.used()), (bound - taken, taken));
-            assert!(!stock.take(bound - taken + 1));
-            assert!(stock.take(bound - taken));
-            assert_eq!((stock.free(), stock.rest_seen()), (0, 0));
-            stock.give(bound);
-            assert_eq!(stock.free(), bound);
+            assert_eq!((credits.free(), credits.used()), (bound - taken, taken));
+            assert!(!credits.take(bound - taken + 1));
+            assert!(credits.take(bound - taken));
+            assert_eq!((credits.free(), credits.rest_seen()), (0, 0));
+            credits.give(bound);
+            assert_eq!(credits.free(), bound);
         }
     }
 
     #[test]
     fn units_in_the_store_of_another_thread_can_be_taken() {
-        let stock = Stock::new(1 << 20, 1024);
+        let credits = PerCpuCredits::new(1 << 20, 1024);
         let (before, after) = (Barrier::new(2), Barrier::new(2));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                assert!(stock.take(1));
-                stock.give(1);
+                assert!(credits.take(1));
+                credits.give(1);
                 // The thread stays alive, so that its store stays its own.
                 before.wait();
                 after.wait();
             });
             before.wait();
-            assert_eq!((stock.rest_seen(), stock.free()), (1 << 20, 1 << 20));
-            let taken = (stock.take(1 << 20), stock.take(1));
+            assert_eq!((credits.rest_seen(), credits.free()), (1 << 20, 1 << 20));
+            let taken = (credits.take(1 << 20), credits.take(1));
             after.wait();
             assert_eq!(taken, (true, false));
         });
@@ -290,29 +290,29 @@ mod tests {
 
     #[test]
     fn a_debt_is_paid_before_anything_can_be_taken() {
-        let stock = Stock::new(1000, 8);
-        assert!(stock.take(1000));
-        stock.take_anyway(5);
-        assert_eq!((stock.used(), stock.free()), (1005, 0));
+        let credits = PerCpuCredits::new(1000, 8);
+        assert!(credits.take(1000));
+        credits.take_anyway(5);
+        assert_eq!((credits.used(), credits.free()), (1005, 0));
         for left in (0..5).rev() {
-            assert!(!stock.take(1), "{left}");
-            stock.give(1);
-            assert_eq!((stock.used(), stock.free()), (1000 + left, 0));
+            assert!(!credits.take(1), "{left}");
+            credits.give(1);
+            assert_eq!((credits.used(), credits.free()), (1000 + left, 0));
         }
-        assert!(!stock.take(1));
-        stock.give(1000);
-        assert!(stock.take(1000));
+        assert!(!credits.take(1));
+        credits.give(1000);
+        assert!(credits.take(1000));
     }
 
     #[test]
     fn of_64_threads_none_takes_beyond_the_bound() {
         const BOUND: u64 = 5_000;
-        let stock = Stock::new(BOUND, 64);
+        let credits = PerCpuCredits::new(BOUND, 64);
         // At least so many units are taken, and at most so many of them anyway.
         let counts = Mutex::new((0, 0));
         std::thread::scope(|scope| {
             for thread in 0..64_u64 {
-                let (stock, counts) = (&stock, &counts);
+                let (credits, counts) = (&credits, &counts);
                 scope.spawn(move || {
                     let (mut state, mut held) = (thread + 1, 0);
                     let mut below = |most: u64| {
@@ -321,17 +321,17 @@ mod tests {
                     };
                     let give = |units| {
                         counts.lock().0 -= units;
-                        stock.give(units);
+                        credits.give(units);
                     };
                     for _ in 0..2_000 {
                         let units = 1 + below(19);
                         if below(16) == 0 {
                             counts.lock().1 += units;
-                            stock.take_anyway(units);
+                            credits.take_anyway(units);
                             counts.lock().0 += units;
                             give(units);
                             counts.lock().1 -= units;
-                        } else if below(2) == 0 && stock.take(units) {
+                        } else if below(2) == 0 && credits.take(units) {
                             held += units;
                             let mut counts = counts.lock();
                             counts.0 += units;
@@ -347,6 +347,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!((stock.used(), stock.free()), (0, BOUND));
+        assert_eq!((credits.used(), credits.free()), (0, BOUND));
     }
 }

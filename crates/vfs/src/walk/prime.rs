@@ -26,7 +26,7 @@ use crate::cache::reclaim::MayEvict;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{NewInode, NextNames, Valid};
 use crate::slots::dentry::Dentry;
-use crate::slots::slot::CountedDentry;
+use crate::slots::slot::DentryRef;
 use crate::slots::versions::Moment;
 use crate::walk::lookup::{self, NameAt};
 
@@ -108,12 +108,12 @@ fn learn(
 /// not in the cache until then, and that began at the moment `began`; the request was sent after so many `invalidations`.
 pub(super) fn learn_next(
     sb: &SuperBlock,
-    first: &CountedDentry,
+    first: &DentryRef,
     mut began: Moment,
     invalidations: u64,
     next: &NextNames<'_>,
 ) {
-    let mut above: Option<CountedDentry> = None;
+    let mut above: Option<DentryRef> = None;
     for (name, answer) in next.names().zip(next.answers()) {
         let dir = above.as_ref().unwrap_or(first).get(sb.slots());
         let Some((entry, its_begin)) = learn_in(sb, dir, began, invalidations, name, answer.as_ref()) else { break };
@@ -132,7 +132,7 @@ fn learn_in(
     invalidations: u64,
     name: &[u8],
     answer: Option<&NewInode>,
-) -> Option<(CountedDentry, Moment)> {
+) -> Option<(DentryRef, Moment)> {
     if !is_name(name) {
         return None;
     }

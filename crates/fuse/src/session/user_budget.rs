@@ -1,4 +1,4 @@
-//! Shares of users in the caches of the tree: how much of them the nodes that each user has looked up may pin.
+//! UserBudgets of users in the caches of the tree: how much of them the nodes that each user has looked up may pin.
 //!
 //! # What it is
 //! A node pins an entry of a cache that has a budget, until the kernel forgets the node. For a file that is watched, open or a
@@ -28,14 +28,14 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use vfs::{Attr, OwnedPlace};
+use vfs::{Attr, PathRef};
 
 /// Users without a charge leave the table when it has so many.
 const MOST: usize = 1024;
 
 /// The place of a node, and the charge for it.
 pub(crate) struct Node {
-    place: OwnedPlace,
+    place: PathRef,
     charge: Option<Charge>,
     /// The kernel has learned that the file has several names.
     had_names: AtomicBool,
@@ -43,11 +43,11 @@ pub(crate) struct Node {
 
 impl Node {
     /// A node that nobody is charged for.
-    pub(super) fn free(place: OwnedPlace) -> Self {
+    pub(super) fn free(place: PathRef) -> Self {
         Self::new(place, None)
     }
 
-    fn new(place: OwnedPlace, charge: Option<Charge>) -> Self {
+    fn new(place: PathRef, charge: Option<Charge>) -> Self {
         Self { place, charge, had_names: AtomicBool::new(false) }
     }
 
@@ -74,9 +74,9 @@ impl Node {
 }
 
 impl Deref for Node {
-    type Target = OwnedPlace;
+    type Target = PathRef;
 
-    fn deref(&self) -> &OwnedPlace {
+    fn deref(&self) -> &PathRef {
         &self.place
     }
 }
@@ -115,7 +115,7 @@ impl Drop for Charge {
 }
 
 /// The shares of all users; see the [module documentation](self).
-pub(super) struct Shares {
+pub(super) struct UserBudgets {
     /// The mounting user.
     own_uid: u32,
     table: Mutex<Table>,
@@ -145,13 +145,13 @@ impl Table {
     }
 }
 
-impl Shares {
+impl UserBudgets {
     pub(super) fn new() -> Self {
         Self { own_uid: rustix::process::geteuid().as_raw(), table: Mutex::default() }
     }
 
     /// A node for `place`, charged to the caller.
-    pub(super) fn node(&self, caller: &Caller, place: OwnedPlace) -> Node {
+    pub(super) fn node(&self, caller: &Caller, place: PathRef) -> Node {
         let Some(room) = place.cache_use().filter(|_| self.is_charged(caller)) else { return Node::free(place) };
         let share = self.table.lock().share(place.dev(), caller.uid);
         share.bytes.fetch_add(room.bytes, Relaxed);
@@ -160,7 +160,7 @@ impl Shares {
     }
 
     /// How much of its share the caller would have with one more node like `place`.
-    pub(super) fn level(&self, caller: &Caller, place: &OwnedPlace) -> Level {
+    pub(super) fn level(&self, caller: &Caller, place: &PathRef) -> Level {
         let Some(room) = place.cache_use().filter(|_| self.is_charged(caller)) else { return Level::Low };
         let Some(share) = self.table.lock().users.get(&(place.dev(), caller.uid)).cloned() else { return Level::Low };
         let bytes = share.bytes.load(Relaxed) + room.bytes;

@@ -1,0 +1,487 @@
+//! Directories that several threads change at once: a lock for each share of the names.
+//!
+//! # What it is
+//! While one thread at a time changes a directory, the directory's lock covers all its names. Where threads often
+//! wait for that lock, the directory is *sharded*: each name belongs to one of [`WIDTH`] *shards*, by its hash, and
+//! the shard's lock covers the name: its creation, its removal, and the shard's share of the directory's length,
+//! links and times. So threads that change different names write no common line.
+//!
+//! Entries that are made while the directory is sharded go to [`ShardList`]s, which are lists. The address of an entry
+//! decides which one it is. A thread gets slots that lie side by side, so it mostly works on shard lists that no other
+//! thread uses. Entries from before stay on the directory's list. A thread takes one off it with the locks of the
+//! shard lists that the entry and its two neighbours would have. A merge sorts what is on the shard lists and puts it before
+//! the list, whose cookies are lower. An entry that is renamed over another one takes that one's place and cookie, also on
+//! its shard list. So the cookie, and not the address, shows which shard list an entry is on.
+//!
+//! What one thread does to one name, or a rename to two ([`name_pair`]), is the same code with either lock ([`NameGuard`]).
+//! Everything else needs the directory *whole*: [`SuperBlock::lock_dir`] takes its lock, merges the shards, and ends the
+//! split.
+//!
+//! A directory of a file system that keeps its own names is sharded for lookups alone ([`lookups`]).
+//!
+//! A superblock has some arrays of shards; a directory's address decides which one it may use. If another directory has it, that
+//! one is merged.
+//!
+//! # How it is locked
+//! The lock of a sharded directory is *lent* ([`sync::LockGuard::lend`]), so that only a thread that knows of sharding takes
+//! it. Under it:
+//! - `owner` changes, which is the directory of the slot;
+//! - a thread *closes* the slot: it clears `is_open`, then takes and releases each shard's lock. A thread that comes
+//!   to a shard after that finds the slot closed. What those before it did is seen.
+//!
+//! A thread has the locks of shard lists only for a moment, and several of them by their order. No other lock is taken under them.
+//!
+//! A thread that changes a name holds the shard's lock and has seen under it that the slot is open for the
+//! directory. The directory then has its name and stays sharded, since its removal and its end as a sharded directory
+//! need the slot closed.
+//!
+//! Attributes: the inode of a sharded directory is marked stale, so that readers come to [`SuperBlock::sharded_attr`],
+//! which closes the slot and adds the shards' shares.
+//!
+//! # Limitations
+//! The entries that were made in a sharded directory are merged in one step: some 0.1 us an entry. A time that the
+//! clock took back while the directory was sharded is shown as the later one.
+//!
+//! # Where it comes from
+//! J. Corbet, "Parallel directory operations" (LWN, 2025), for the problem; `percpu-rwsem` of Linux for the closing,
+//! but without a barrier of all CPUs; own code.
+
+mod lookups;
+mod name_pair;
+
+pub(crate) use lookups::ShardedDirRef;
+pub(crate) use name_pair::NamePairGuard;
+
+use crate::base::attr::{Attr, S_IFDIR, S_IFMT};
+use crate::base::rank::{Locked, Rank};
+use crate::cache::superblock::SuperBlock;
+use crate::slots::dentry::{Dentry, put_first};
+use crate::slots::inode::Inode;
+use crate::slots::shard::{Names, Shard, ShardAt, ShardList, WIDTH};
+use crate::slots::slot::{DentryPtr, DetachedGuard, Link, dentry_beside};
+use prim::atomic::{
+    AtomicBool, AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use prim::hint::spin_until_bounded;
+use sync::rcu::ReadGuard;
+use sync::zeroed::Zeroed;
+use sync::{Mutex, MutexGuard};
+
+/// Directories of a superblock that are sharded at a time, at most: of the tree's first one, and of others, of which
+/// there may be many.
+const SLOTS: [usize; 2] = if cfg!(loom) { [1, 1] } else { [32, 4] };
+
+/// How often threads must have waited for a directory's lock, or found it taken, in one period, before it is sharded.
+const MANY: u32 = 16;
+
+/// Nanoseconds of a period, as a power of two: 4 ms.
+const PERIOD_BITS: u32 = 22;
+
+/// Pauses that a thread in a read section waits for a shard, and how often another thread may be faster.
+const TURNS: u32 = 1000;
+/// See [`TURNS`].
+const TRIES: u32 = 4;
+
+/// More than all threads hold of one directory at a time without a count on it.
+const MAX_HOLDS: u32 = 1 << 20;
+
+/// An array of shards, and the directory that has it.
+#[derive(Default)]
+#[repr(align(128))]
+struct Slot {
+    owner: Link,
+    is_open: AtomicBool,
+    /// The first cookie of the shard 0.
+    base: AtomicU64,
+    waits: Waits,
+}
+
+/// How often threads waited for the lock of a directory of the slot. On a separate line.
+#[derive(Default)]
+#[repr(align(128))]
+struct Waits {
+    /// The period, in the upper half, and the number in it.
+    recent: AtomicU64,
+    /// How often threads must wait before sharding pays.
+    debt: AtomicU64,
+}
+
+/// The sharded directories of a superblock.
+pub(crate) struct ShardedDirs {
+    slots: Box<[Slot]>,
+    shards: Zeroed<Shard>,
+    lists: Zeroed<ShardList>,
+    /// Directories are sharded at the first creation or removal: for tests.
+    always: bool,
+}
+
+/// The lock of a name: that of its directory, or of its shard.
+pub(crate) struct NameGuard<'a> {
+    _lock: Locked<'a>,
+    pub(crate) names: Option<Names<'a>>,
+}
+
+impl<'a> NameGuard<'a> {
+    pub(crate) fn new(lock: Locked<'a>, names: Option<Names<'a>>) -> Self {
+        Self { _lock: lock, names }
+    }
+}
+
+/// A name of a sharded directory that this thread locked in the read section of a walk: [`SuperBlock::enter_name`].
+///
+/// A sharded directory that has its name keeps its slot while one of its shards is locked: a removal needs all of them.
+#[must_use]
+pub(crate) struct LockedName {
+    dir: DentryPtr,
+    at: ShardAt,
+    lock: DetachedGuard,
+}
+
+/// What the shards of a directory have.
+#[derive(Default)]
+struct Sums {
+    children: u32,
+    subdirs: u32,
+    changes: u32,
+    time: i64,
+}
+
+/// The shard of a name with the hash `hash`: not by the bits that choose its bucket.
+fn shard_of(hash: u64) -> usize {
+    (hash >> 40) as usize % WIDTH
+}
+
+/// Whether names with these hashes have one shard in a directory.
+pub(crate) fn share_shard([one, other]: [u64; 2]) -> bool {
+    shard_of(one) == shard_of(other)
+}
+
+impl Slot {
+    /// Whether the slot is open for `dir`. It stays so while the caller has the lock of one of its shards or shard lists.
+    fn serves(&self, dir: &Dentry) -> bool {
+        // ORDERING: Acquire, pairs with the Release in `Slot::open`: what was done to the shards before is seen; and with
+        // that in `SuperBlock::close`: the raised count is seen.
+        self.is_open.load(Acquire) && self.owner.is(dir)
+    }
+
+    fn open(&self) {
+        // ORDERING: Release, pairs with the Acquire in `Slot::serves`.
+        self.is_open.store(true, Release);
+    }
+}
+
+impl Waits {
+    /// Notes that a thread waited. Returns whether sharding pays.
+    fn note(&self) -> bool {
+        let period = (prim::clock::monotonic_ns() as u64 >> PERIOD_BITS) as u32;
+        // Relaxed, here and below: numbers by themselves.
+        let count = match self.recent.load(Relaxed) {
+            word if (word >> 32) as u32 == period => word as u32 + 1,
+            _ => 1,
+        };
+        self.recent.store(u64::from(period) << 32 | u64::from(count), Relaxed);
+        let debt = self.debt.load(Relaxed);
+        self.debt.store(debt.saturating_sub(1), Relaxed);
+        count >= MANY && debt == 0
+    }
+
+    /// Notes what sharding cost.
+    fn owe(&self) {
+        self.debt.store(WIDTH as u64 / 4, Relaxed);
+    }
+}
+
+impl ShardedDirs {
+    /// `None` if the system has no memory for shards.
+    pub(crate) fn new(is_first: bool, always: bool) -> Option<Box<Self>> {
+        let count = SLOTS[usize::from(!is_first)];
+        let (shards, lists) = (Zeroed::new(count * WIDTH)?, Zeroed::new(count * WIDTH)?);
+        Some(Box::new(Self { slots: (0..count).map(|_| Slot::default()).collect(), shards, lists, always }))
+    }
+
+    fn slot_of(&self, dir: &Dentry) -> usize {
+        let line = core::ptr::from_ref(dir) as usize >> 6;
+        (line ^ line >> 5 ^ line >> 10) & (self.slots.len() - 1)
+    }
+
+    fn slot(&self, dir: &Dentry) -> &Slot {
+        &self.slots[self.slot_of(dir)]
+    }
+
+    fn shards(&self, slot: usize) -> &[Shard] {
+        &self.shards.get()[slot * WIDTH..(slot + 1) * WIDTH]
+    }
+
+    fn lists(&self, slot: usize) -> &[ShardList] {
+        &self.lists.get()[slot * WIDTH..(slot + 1) * WIDTH]
+    }
+
+    fn shard(&self, at: ShardAt) -> &Shard {
+        &self.shards(at.slot)[at.shard]
+    }
+
+    /// The names of a shard, whose lock the caller has.
+    pub(crate) fn names(&self, at: ShardAt) -> Names<'_> {
+        // Relaxed: under the shard's lock.
+        let base = self.slots[at.slot].base.load(Relaxed);
+        Names { shard: self.shard(at), lists: self.lists(at.slot), base }
+    }
+
+    pub(crate) fn lock_at(&self, at: ShardAt) -> &Mutex<()> {
+        &self.shard(at).lock
+    }
+
+    /// Takes the lock of the name with the hash `hash` in `dir`, if the directory is sharded, and has the sequence
+    /// `seq` then, with which it had its name. Waits for a while if another thread has the lock.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn enter<'g>(
+        &'g self,
+        _guard: &'g ReadGuard<'_>,
+        dir: &Dentry,
+        seq: u32,
+        hash: u64,
+    ) -> Option<(MutexGuard<'g, ()>, ShardAt)> {
+        let at = self.shard_in(dir, hash)?;
+        let held = self.try_at(dir, at)?;
+        (!dir.seq.retry(seq)).then_some((held, at))
+    }
+
+    /// Takes the lock of a shard, if the directory `dir` has it. Waits for a while if another thread has the lock.
+    fn try_at(&self, dir: &Dentry, at: ShardAt) -> Option<MutexGuard<'_, ()>> {
+        let lock = self.lock_at(at);
+        let wait = || {
+            spin_until_bounded(TURNS, || lock.is_free());
+            lock.try_lock()
+        };
+        // The lock before a look at it: that would bring a line that another CPU has twice, once to read and once to write.
+        let held = lock.try_lock().or_else(|| (0..TRIES).find_map(|_| wait()))?;
+        self.slots[at.slot].serves(dir).then_some(held)
+    }
+
+    /// The shard of the name with the hash `hash` in `dir`, if the directory is sharded.
+    fn shard_in(&self, dir: &Dentry, hash: u64) -> Option<ShardAt> {
+        let slot = self.slot_of(dir);
+        self.slots[slot].serves(dir).then(|| ShardAt { slot, shard: shard_of(hash) })
+    }
+}
+
+impl SuperBlock {
+    /// Whether all directories are sharded, in a test. Debug builds and models only.
+    #[inline(always)]
+    pub(crate) fn shards_always(&self) -> bool {
+        cfg!(any(debug_assertions, loom)) && self.sharded_dirs.as_ref().is_some_and(|sharded_dirs| sharded_dirs.always)
+    }
+
+    /// Locks the directory `dir`, all its names.
+    pub(crate) fn lock_dir<'a>(&'a self, dir: &'a Dentry) -> Locked<'a> {
+        let lock = self.ranks.lock(Rank::Directory, &dir.lock);
+        self.merge(dir);
+        lock
+    }
+
+    /// The same beside other locks of directories.
+    pub(crate) fn lock_dir_nested<'a>(&'a self, dir: &'a Dentry) -> Locked<'a> {
+        let lock = self.ranks.lock_nested(Rank::Directory, &dir.lock);
+        self.merge(dir);
+        lock
+    }
+
+    /// Locks `dentry` if it is a directory that may be sharded: its times and mode are about to change otherwise than
+    /// by its entries.
+    pub(crate) fn lock_if_sharded<'a>(&'a self, dentry: &'a Dentry) -> Option<Locked<'a>> {
+        (self.sharded_for_changes().is_some() && dentry.object().is_dir()).then(|| self.lock_dir(dentry))
+    }
+
+    /// Locks the name with the hash `hash` in the directory `dir`, which the caller holds. If `waited`, a walk found
+    /// the directory locked.
+    pub(crate) fn lock_name<'a>(&'a self, dir: &'a Dentry, hash: u64, waited: bool) -> NameGuard<'a> {
+        let Some(sharded_dirs) = self.sharded_dirs.as_deref() else {
+            return NameGuard::new(self.ranks.lock(Rank::Directory, &dir.lock), None);
+        };
+        let (lock, slot) = self.lock_or_shard(sharded_dirs, dir, waited);
+        let Some(slot) = slot else { return NameGuard::new(self.ranks.taken(Rank::Directory, lock), None) };
+        let at = ShardAt { slot, shard: shard_of(hash) };
+        let shard = self.ranks.take(Rank::Directory, sharded_dirs.lock_at(at));
+        MutexGuard::lend(lock);
+        NameGuard::new(self.ranks.taken(Rank::Directory, shard), Some(sharded_dirs.names(at)))
+    }
+
+    /// Locks the name with the hash `hash` in `dir`, if threads change names of it by shards, and it has the sequence `seq` then.
+    pub(crate) fn enter_name(&self, guard: &ReadGuard<'_>, dir: &Dentry, seq: u32, hash: u64) -> Option<LockedName> {
+        let (lock, at) = self.sharded_for_changes()?.enter(guard, dir, seq, hash)?;
+        Some(LockedName { dir: DentryPtr::of(self.slots(), dir), at, lock: DetachedGuard::new(lock) })
+    }
+
+    /// The directory, the guard and the shard of a name that [`SuperBlock::enter_name`] locked.
+    pub(crate) fn bind_name(
+        &self,
+        LockedName { dir, at, lock }: LockedName,
+    ) -> (&Dentry, MutexGuard<'_, ()>, Names<'_>) {
+        let sharded_dirs = self.sharded_dirs.as_deref().expect("entered before");
+        (dir.get(self.slots()), lock.bind(sharded_dirs.lock_at(at)), sharded_dirs.names(at))
+    }
+
+    /// Locks the directory `dir`, and shards it if threads often waited for it. Returns its slot if it is sharded. The caller adds the rank
+    /// of the lock, or lends it.
+    fn lock_or_shard<'a>(
+        &'a self,
+        sharded_dirs: &ShardedDirs,
+        dir: &'a Dentry,
+        waited: bool,
+    ) -> (MutexGuard<'a, ()>, Option<usize>) {
+        let slot = sharded_dirs.slot(dir);
+        let wants = waited && !slot.owner.is(dir) && (slot.waits.note() || self.shards_always());
+        if wants {
+            self.make_room(sharded_dirs, slot, dir);
+        }
+        let ranked = self.ranks.acquire(Rank::Directory);
+        let lock = self.ranks.take(Rank::Directory, &dir.lock);
+        if wants && !slot.owner.is(dir) && dir.object().is_hashed() {
+            self.shard(slot, dir);
+        }
+        drop(ranked);
+        (lock, slot.owner.is(dir).then(|| sharded_dirs.slot_of(dir)))
+    }
+
+    /// The attributes of `inode`, if it is that of a sharded directory.
+    #[cold]
+    pub(crate) fn sharded_attr(&self, inode: &Inode) -> Option<Attr> {
+        let sharded_dirs = self.sharded_for_changes()?;
+        if inode.mode() & S_IFMT != S_IFDIR {
+            return None;
+        }
+        let dir = dentry_beside(inode);
+        let slot = sharded_dirs.slot(dir);
+        if let Some(attr) = inode.fresh_attr() {
+            // It was merged meanwhile.
+            return Some(attr);
+        }
+        let _ranked = self.ranks.acquire(Rank::Directory);
+        let lock = self.ranks.take(Rank::Directory, &dir.lock);
+        if !slot.owner.is(dir) {
+            return inode.fresh_attr();
+        }
+        self.close(sharded_dirs, slot, dir);
+        let attr = inode.attr();
+        slot.open();
+        MutexGuard::lend(lock);
+        Some(attr)
+    }
+
+    /// Merges the directory that has the slot, if no thread has its lock. The caller has no lock of a directory: a
+    /// thread in a shard may wait for one, to remove that directory.
+    fn make_room(&self, sharded_dirs: &ShardedDirs, slot: &Slot, dir: &Dentry) {
+        let locked = || {
+            // Keeps the memory of the directory until it is locked.
+            let _guard = self.domain.read();
+            let other = slot.owner.get().filter(|other| !core::ptr::eq(*other, dir))?;
+            let lock = other.lock.try_end()?;
+            slot.owner.is(other).then_some((other, lock))
+        };
+        if let Some((other, _lock)) = locked() {
+            self.merge_at(sharded_dirs, slot, other);
+        }
+    }
+
+    /// ShardedDirs the locked directory `dir`, if no other has its slot.
+    #[cold]
+    #[inline(never)]
+    fn shard(&self, slot: &Slot, dir: &Dentry) {
+        let Some(inode) = dir.inode() else { return };
+        if !slot.owner.claim(dir) {
+            return;
+        }
+        // Relaxed: under the directory's lock. `Slot::open` shows it to others.
+        slot.base.store(dir.last_cookie.load(Relaxed) + 1, Relaxed);
+        if !self.is_evictable {
+            inode.set_sharded(true);
+        }
+        slot.open();
+    }
+
+    /// Merges the locked directory `dir`, if it is sharded.
+    #[inline]
+    fn merge(&self, dir: &Dentry) {
+        if let Some(sharded_dirs) = self.sharded_dirs.as_deref() {
+            let slot = sharded_dirs.slot(dir);
+            if slot.owner.is(dir) {
+                self.merge_at(sharded_dirs, slot, dir);
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn merge_at(&self, sharded_dirs: &ShardedDirs, slot: &Slot, dir: &Dentry) {
+        let mut entries: Vec<&Dentry> = Vec::new();
+        let mut most_made = 0;
+        self.close(sharded_dirs, slot, dir);
+        for list in sharded_dirs.lists(sharded_dirs.slot_of(dir)) {
+            // Relaxed: no thread is in a shard, so none has a shard list's lock, which shows what they did.
+            let _held = list.lock.lock();
+            let mut next = list.first.get();
+            while let Some(entry) = next {
+                entries.push(entry);
+                next = entry.sib_next.get();
+            }
+            list.first.set_option(None);
+            most_made = most_made.max(list.made.load(Relaxed));
+            list.made.store(0, Relaxed);
+        }
+        if !self.is_evictable {
+            entries.sort_unstable_by_key(|entry| entry.cookie.load(Relaxed));
+        }
+        for entry in &entries {
+            put_first(&dir.first_child, entry);
+        }
+        dir.last_cookie.store(slot.base.load(Relaxed) + most_made * WIDTH as u64, Relaxed);
+        if let Some(inode) = dir.inode().filter(|_| !self.is_evictable) {
+            inode.set_sharded(false);
+        }
+        slot.waits.owe();
+        slot.owner.set_option(None);
+    }
+
+    /// Closes the slot of the locked directory `dir`, and adds the shards' shares to the directory.
+    fn close(&self, sharded_dirs: &ShardedDirs, slot: &Slot, dir: &Dentry) {
+        if self.is_evictable {
+            // Threads that find the slot closed give holds back to this count from now on.
+            dir.count.get_more(MAX_HOLDS);
+        }
+        // ORDERING: Release, pairs with the Acquire in `Slot::serves`: a thread that finds the slot closed subtracts its hold
+        // from a count that was raised. (A thread that takes the lock of a shard or shard list after this one sees it by that.)
+        slot.is_open.store(false, Release);
+        let (mut sums, slot_number) = (Sums::default(), sharded_dirs.slot_of(dir));
+        for shard in sharded_dirs.shards(slot_number) {
+            let _held = shard.lock.lock();
+            // Relaxed: under the shard's lock.
+            let take = |word: &AtomicU32| {
+                let value = word.load(Relaxed);
+                word.store(0, Relaxed);
+                value
+            };
+            sums.children = sums.children.wrapping_add(take(&shard.children));
+            sums.subdirs = sums.subdirs.wrapping_add(take(&shard.subdirs));
+            let changes = take(&shard.changes);
+            if changes != 0 {
+                sums.time =
+                    if sums.changes == 0 { shard.time.load(Relaxed) } else { sums.time.max(shard.time.load(Relaxed)) };
+                sums.changes |= changes;
+            }
+            shard.time.store(i64::MIN, Relaxed);
+        }
+        if self.is_evictable {
+            dir.count.put_more(MAX_HOLDS.wrapping_sub(sharded_dirs.take_holds(slot_number)));
+        }
+        // Relaxed: under the directory's lock.
+        dir.children.store(dir.children.load(Relaxed).wrapping_add(sums.children), Relaxed);
+        if sums.changes != 0
+            && let Some(inode) = dir.inode()
+        {
+            let entries = i64::from(sums.children.cast_signed());
+            inode.entry_changed(entries * self.entry_size, sums.subdirs.cast_signed(), sums.time);
+        }
+    }
+}
