@@ -16,6 +16,7 @@ mod locked_dir;
 mod status;
 
 pub(crate) use find::find;
+pub(crate) use locked_dir::remove_dead_socket;
 pub(crate) use status::{FileSystemStatus, HostStatus, LockStatus, ServedMount, Status};
 
 use crate::command_error::CommandError;
@@ -54,12 +55,7 @@ pub(crate) enum ControlError {
 
     /// Something else is mounted there.
     #[error("{}: a mount of {fs_type}, not of Lightfoot (`lightfoot list` lists those)", show(.path))]
-    OtherMount {
-        /// Where.
-        path: PathBuf,
-        /// The type of its file system.
-        fs_type: String,
-    },
+    OtherMount { path: PathBuf, fs_type: String },
 
     /// Its process does not reply.
     #[error(
@@ -67,14 +63,7 @@ pub(crate) enum ControlError {
         show(.path),
         show(.socket)
     )]
-    NoReply {
-        /// The mount.
-        path: PathBuf,
-        /// The last socket that was tried.
-        socket: PathBuf,
-        /// Why not.
-        reason: Reason,
-    },
+    NoReply { path: PathBuf, socket: PathBuf, reason: Reason },
 }
 
 impl CommandError for ControlError {

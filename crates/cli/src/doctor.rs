@@ -38,11 +38,7 @@ pub(crate) enum DoctorError {
     Output(#[from] OutputError),
 }
 
-impl CommandError for DoctorError {
-    fn status(&self) -> u8 {
-        1
-    }
-}
+impl CommandError for DoctorError {}
 
 /// How a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

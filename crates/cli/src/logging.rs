@@ -23,13 +23,13 @@ use tracing_subscriber::{Layer, fmt};
 /// The environment variable that is read if `--log-level` is not given.
 const VARIABLE: &str = "LIGHTFOOT_LOG";
 
-/// The parts that can have a level, and the targets of `tracing` that they log with.
-const PARTS: [(&str, &[&str]); 5] = [
-    ("lightfoot", &["lightfoot"]),
-    ("fuse", &["lightfoot_fuse"]),
-    ("hostfs", &["lightfoot_hostfs"]),
-    ("objectfs", &["lightfoot_objectfs"]),
-    ("vfs", &["lightfoot_vfs"]),
+/// The parts that can have a level, and the target of `tracing` that each logs with.
+const PARTS: [(&str, &str); 5] = [
+    ("lightfoot", "lightfoot"),
+    ("fuse", "lightfoot_fuse"),
+    ("hostfs", "lightfoot_hostfs"),
+    ("objectfs", "lightfoot_objectfs"),
+    ("vfs", "lightfoot_vfs"),
 ];
 
 const LEVELS: [(&str, LevelFilter); 6] = [
@@ -72,35 +72,18 @@ pub(crate) enum LogFormat {
 pub(crate) enum LogError {
     /// A level that does not exist.
     #[error("invalid log level {level:?}{} (use error, warn, info, debug, trace or off)", place(*.is_from_environment))]
-    Level {
-        /// What was given.
-        level: String,
-        /// Whether it comes from [`VARIABLE`].
-        is_from_environment: bool,
-    },
+    Level { level: String, is_from_environment: bool },
 
     /// A level for a part that does not exist.
     #[error(
         "invalid log level {item:?}{}: no part {part:?} (use lightfoot, fuse, hostfs, objectfs or vfs)",
         place(*.is_from_environment)
     )]
-    Part {
-        /// What was given.
-        item: String,
-        /// What stands before its `=`.
-        part: String,
-        /// Whether it comes from [`VARIABLE`].
-        is_from_environment: bool,
-    },
+    Part { item: String, part: String, is_from_environment: bool },
 
     /// The file cannot be opened.
     #[error("{}: cannot write the log: {reason} (name a file that you may write)", show(.path))]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        reason: Reason,
-    },
+    File { path: PathBuf, reason: Reason },
 }
 
 fn place(is_from_environment: bool) -> &'static str {
@@ -114,12 +97,10 @@ fn place(is_from_environment: bool) -> &'static str {
 /// If a level or part does not exist, or the file cannot be written.
 pub(crate) fn start(arguments: &LogArguments, is_in_background: bool) -> Result<(), LogError> {
     let default = if is_in_background { LevelFilter::WARN } else { LevelFilter::INFO };
-    let variable = || env::var(VARIABLE).ok().filter(|levels| !levels.is_empty());
-    let filter = match (&arguments.log_level, variable()) {
-        (Some(levels), _) => filter(levels, default, false)?,
-        (None, Some(levels)) => filter(&levels, default, true)?,
-        (None, None) => with_default(default),
-    };
+    let variable = || env::var(VARIABLE).ok().map(|levels| (levels, true));
+    let given = arguments.log_level.clone().map(|levels| (levels, false));
+    let (levels, is_from_environment) = given.or_else(variable).unwrap_or_default();
+    let filter = filter(&levels, default, is_from_environment)?;
     let writer = arguments.log_file.as_deref().map_or_else(|| Ok(BoxMakeWriter::new(io::stderr)), file)?;
     let has_syslog = is_in_background && arguments.log_file.is_none();
     let writers = [Some((writer, false)), if has_syslog { syslog().map(|writer| (writer, true)) } else { None }];
@@ -141,13 +122,6 @@ pub(crate) fn start(arguments: &LogArguments, is_in_background: bool) -> Result<
     Ok(())
 }
 
-/// `level` for all parts.
-fn with_default(level: LevelFilter) -> Targets {
-    // Each target separately, because `lightfoot` is a prefix of others.
-    let targets = PARTS.iter().flat_map(|(_, targets)| targets.iter().map(|&target| (target, level)));
-    Targets::new().with_default(level).with_targets(targets)
-}
-
 /// The filter that `levels` describes: levels and `PART=LEVEL`, with commas between them.
 fn filter(levels: &str, default: LevelFilter, is_from_environment: bool) -> Result<Targets, LogError> {
     let level = |text: &str| {
@@ -161,14 +135,14 @@ fn filter(levels: &str, default: LevelFilter, is_from_environment: bool) -> Resu
             general = level(item)?;
             continue;
         };
-        let known = PARTS.iter().find(|(name, _)| *name == part);
-        let Some((_, targets)) = known else {
+        let Some((_, target)) = PARTS.iter().find(|(name, _)| *name == part) else {
             return Err(LogError::Part { item: item.into(), part: part.into(), is_from_environment });
         };
-        let of_part = level(of_part)?;
-        of_parts.extend(targets.iter().map(|&target| (target, of_part)));
+        of_parts.push((*target, level(of_part)?));
     }
-    Ok(with_default(general).with_targets(of_parts))
+    // Each target separately, because `lightfoot` is a prefix of others.
+    let of_all = PARTS.map(|(_, target)| (target, general));
+    Ok(Targets::new().with_default(general).with_targets(of_all).with_targets(of_parts))
 }
 
 /// The system's log. Each event has the priority of its level.

@@ -35,21 +35,11 @@ pub(crate) struct Man {
 pub(crate) enum ManualError {
     /// There is no such command.
     #[error("unknown command {name:?} (use {})", .known.join(", "))]
-    UnknownCommand {
-        /// As it was given.
-        name: String,
-        /// The commands that exist.
-        known: Vec<String>,
-    },
+    UnknownCommand { name: String, known: Vec<String> },
 
     /// A page cannot be written.
     #[error("{}: cannot write manual pages: {reason} (use a directory that you may write)", show(.path))]
-    Save {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why not.
-        reason: Reason,
-    },
+    Save { path: PathBuf, reason: Reason },
 
     /// They cannot be printed.
     #[error(transparent)]

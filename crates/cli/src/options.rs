@@ -28,28 +28,8 @@ use thiserror::Error;
 use vfs::Budget;
 
 /// Options for other programs that `/etc/fstab` may have, besides those that begin with `x-`.
-const IGNORED: [&str; 20] = [
-    "defaults",
-    "auto",
-    "noauto",
-    "user",
-    "nouser",
-    "users",
-    "owner",
-    "group",
-    "_netdev",
-    "nofail",
-    "async",
-    "lazytime",
-    "nolazytime",
-    "loud",
-    "silent",
-    "comment",
-    "subtype",
-    "helper",
-    "uhelper",
-    "big_writes",
-];
+const IGNORED: &str = "defaults auto noauto user nouser users owner group _netdev nofail async lazytime nolazytime loud silent \
+                       comment subtype helper uhelper big_writes";
 
 /// Options of libfuse that are not offered, and what to do instead.
 const NOT_OFFERED: [(&str, &str); 1] = [(
@@ -58,8 +38,8 @@ const NOT_OFFERED: [(&str, &str); 1] = [(
      root get there)",
 )];
 
-/// What options set.
-#[derive(Clone, Debug)]
+/// What options set. Begins with [`Settings::new`].
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// The mount, except for the name if none was given, and for the times.
     pub(crate) mount: MountOptions,
@@ -117,41 +97,19 @@ pub(crate) enum Place {
 pub(crate) enum OptionError {
     /// It does not exist.
     #[error("unknown option {option:?} ({}`lightfoot mount --help` lists all options)", did_you_mean(.near))]
-    Unknown {
-        /// As it was written.
-        option: String,
-        /// Names that are spelled similarly, the most similar first.
-        near: Vec<&'static str>,
-    },
+    Unknown { option: String, near: Vec<&'static str> },
 
     /// It exists, but not here.
     #[error("option {option:?}: not valid for {place} (only for {})", list(.valid))]
-    Misplaced {
-        /// As it was written.
-        option: String,
-        /// Where.
-        place: Place,
-        /// What it is valid for.
-        valid: &'static [Owner],
-    },
+    Misplaced { option: String, place: Place, valid: &'static [Owner] },
 
     /// Other programs have it, and this one does not offer it.
     #[error("option {option:?}: {why}")]
-    NotOffered {
-        /// As it was written.
-        option: String,
-        /// Why not, and what to do.
-        why: &'static str,
-    },
+    NotOffered { option: String, why: &'static str },
 
     /// Its value cannot be used, is missing, or must not be there.
     #[error("invalid option {option:?} (use {usage})")]
-    Value {
-        /// As it was written.
-        option: String,
-        /// How it can be written.
-        usage: String,
-    },
+    Value { option: String, usage: String },
 }
 
 impl fmt::Display for Place {
@@ -179,18 +137,7 @@ impl Settings {
         Self {
             mount: MountOptions { name: String::new(), ..MountOptions::default() },
             ram: RamOptions { uid, gid, limits: RamLimits::tmpfs(), ..RamOptions::default() },
-            host: HostSettings::default(),
-            objects: ObjectSettings::default(),
-            flags: MountFlags::default(),
-            budget: Budget::default(),
-            ttl: None,
-            entry_timeout: None,
-            attr_timeout: None,
-            negative_timeout: None,
-            max_names: None,
-            writeback: None,
-            checks: None,
-            access_times: None,
+            ..Self::default()
         }
     }
 
@@ -296,14 +243,14 @@ pub(crate) fn split(list: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_ignored(name: &str) -> bool {
-    IGNORED.contains(&name) || name.starts_with("x-") || name.starts_with("X-")
+    IGNORED.split(' ').any(|ignored| ignored == name) || name.starts_with("x-") || name.starts_with("X-")
 }
 
 /// The names that `name` could be a misspelling of, the most similar first; a few.
 fn near(name: &str) -> Vec<&'static str> {
     let is_part = |known: &str| name.len() > 2 && (known.contains(name) || known.len() > 3 && name.contains(known));
     let far = |known: &str| if is_part(known) { 1 } else { distance(name.as_bytes(), known.as_bytes()) };
-    let all = rows().flat_map(Row::names).chain(IGNORED);
+    let all = rows().flat_map(Row::names).chain(IGNORED.split(' '));
     let near = all.map(|known| (far(known), known.len().abs_diff(name.len()), known));
     let mut near: Vec<_> = near.filter(|&(far, _, known)| far <= 1 + known.len() / 4).collect();
     near.sort_unstable();

@@ -10,11 +10,7 @@ use thiserror::Error;
 #[error("standard output: {0}")]
 pub(crate) struct OutputError(Reason);
 
-impl CommandError for OutputError {
-    fn status(&self) -> u8 {
-        1
-    }
-}
+impl CommandError for OutputError {}
 
 impl From<serde_json::Error> for OutputError {
     fn from(error: serde_json::Error) -> Self {

@@ -199,32 +199,12 @@ impl Source {
     /// # Errors
     /// If a directory cannot be used, or a mount point inside the tree does not exist.
     pub(crate) fn open(&self, add_host: &mut dyn FnMut(HostHandle)) -> Result<Vfs, SourceError> {
-        let mut open_directory = |mount: &PlannedMount, path: &Path| {
-            let fs = mount
-                .open_directory(path)
-                .map_err(|error| mount.wrong(Problem::Unusable { path: path.into(), reason: error.into() }))?;
-            add_host(fs.handle());
-            Ok(fs)
-        };
-        let Some((root, others)) = self.mounts.split_first() else {
-            return Ok(Vfs::new(RamFs::new()));
-        };
-        let budget = root.settings.budget;
-        let vfs = match &root.kind {
-            Kind::Ram => Vfs::with_budget(RamFs::with_options(&root.settings.ram), budget),
-            Kind::Directory(path) => {
-                let host = open_directory(root, path)?;
-                match root.call_timeout(path) {
-                    Some(timeout) => Vfs::with_budget(Bounded::of(Box::new(host), timeout), budget),
-                    None => Vfs::with_budget(host, budget),
-                }
-            }
-            Kind::Objects(url) => Vfs::with_budget(root.open_objects(url)?, budget),
-        };
-        let context = vfs.context();
-        for mount in others {
-            self.attach(&context, mount, &mut open_directory)?;
+        let mut tree = None;
+        for mount in &self.mounts {
+            self.add(&mut tree, mount, add_host)?;
         }
+        let vfs = tree.unwrap_or_else(|| Vfs::new(RamFs::new()));
+        let context = vfs.context();
         // At the end, because mount points are created in trees that may become read-only.
         for mount in self.mounts.iter().filter(|mount| mount.settings.flags != MountFlags::default()) {
             let flagged = context.remount(Base::CWD, mount.at.as_bytes(), mount.settings.flags);
@@ -233,33 +213,30 @@ impl Source {
         Ok(vfs)
     }
 
-    /// Mounts one that is not the root.
-    fn attach(
+    /// Makes the tree of its root, or mounts one of the others in it.
+    fn add(
         &self,
-        context: &Context,
+        tree: &mut Option<Vfs>,
         mount: &PlannedMount,
-        open_directory: &mut dyn FnMut(&PlannedMount, &Path) -> Result<HostFs, SourceError>,
+        add_host: &mut dyn FnMut(HostHandle),
     ) -> Result<(), SourceError> {
-        let at = mount.at.as_bytes();
         let below = self.mounts.iter().rev().find(|other| other.is_above(mount));
-        if let Some(PlannedMount { kind: Kind::Ram, at: above, .. }) = below {
-            make_dirs(context, at, above.len()).map_err(|errno| mount.cannot_mount(errno))?;
+        if let (Some(tree), Some(PlannedMount { kind: Kind::Ram, at: above, .. })) = (&*tree, below) {
+            make_dirs(&tree.context(), mount.at.as_bytes(), above.len()).map_err(|errno| mount.cannot_mount(errno))?;
         }
-        let (flags, budget) = (MountFlags::default(), mount.settings.budget);
-        let attached = match &mount.kind {
-            Kind::Ram => context.mount_with(RamFs::with_options(&mount.settings.ram), Base::CWD, at, flags, budget),
+        let added = match &mount.kind {
+            Kind::Ram => mount.add_to(tree, RamFs::with_options(&mount.settings.ram)),
             Kind::Directory(path) => {
-                let host = open_directory(mount, path)?;
+                let host = mount.open_directory(path)?;
+                add_host(host.handle());
                 match mount.call_timeout(path) {
-                    Some(timeout) => {
-                        context.mount_with(Bounded::of(Box::new(host), timeout), Base::CWD, at, flags, budget)
-                    }
-                    None => context.mount_with(host, Base::CWD, at, flags, budget),
+                    Some(timeout) => mount.add_to(tree, Bounded::of(Box::new(host), timeout)),
+                    None => mount.add_to(tree, host),
                 }
             }
-            Kind::Objects(url) => context.mount_with(mount.open_objects(url)?, Base::CWD, at, flags, budget),
+            Kind::Objects(url) => mount.add_to(tree, bucket::open(mount, url).map_err(|problem| mount.wrong(problem))?),
         };
-        attached.map_err(|errno| match errno {
+        added.map_err(|errno| match errno {
             Errno::ENOENT | Errno::ENOTDIR => {
                 let on = below.map_or(String::new(), |below| show(Path::new(&below.kind.name())));
                 mount.wrong(Problem::NoMountPoint { at: mount.at.clone(), on, reason: reason(errno) })
@@ -298,7 +275,17 @@ impl PlannedMount {
         self.at != other.at && (self.at == "/" || Path::new(&other.at).starts_with(&self.at))
     }
 
-    fn open_directory(&self, path: &Path) -> io::Result<HostFs> {
+    /// Makes a tree of `fs`, or mounts it in the one that exists.
+    fn add_to(&self, tree: &mut Option<Vfs>, fs: impl FileSystem) -> Result<(), Errno> {
+        let (at, budget) = (self.at.as_bytes(), self.settings.budget);
+        match tree {
+            None => *tree = Some(Vfs::with_budget(fs, budget)),
+            Some(tree) => tree.context().mount_with(fs, Base::CWD, at, MountFlags::default(), budget)?,
+        }
+        Ok(())
+    }
+
+    fn open_directory(&self, path: &Path) -> Result<HostFs, SourceError> {
         let (host, usual) = (&self.settings.host, HostOptions::default());
         let options = HostOptions {
             policy: host.policy.unwrap_or(usual.policy),
@@ -317,16 +304,13 @@ impl PlannedMount {
             },
         };
         HostFs::new(path, &options)
+            .map_err(|error| self.wrong(Problem::Unusable { path: path.into(), reason: error.into() }))
     }
 
     /// How long a call into the directory at `path` may take; `None`: without a limit.
     fn call_timeout(&self, path: &Path) -> Option<Duration> {
         let given = self.settings.host.call_timeout;
         given.map_or_else(|| call_timeout::default_at(path), |given| Some(given).filter(|given| !given.is_zero()))
-    }
-
-    fn open_objects(&self, url: &str) -> Result<impl FileSystem + use<>, SourceError> {
-        bucket::open(self, url).map_err(|problem| self.wrong(problem))
     }
 
     fn wrong(&self, problem: Problem) -> SourceError {

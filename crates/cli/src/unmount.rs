@@ -45,12 +45,7 @@ pub(crate) enum UnmountError {
 
     /// Another user mounted it.
     #[error("{}: mounted by user {uid} (unmount it as that user or as root)", show(.path))]
-    OtherUser {
-        /// Where.
-        path: PathBuf,
-        /// The user.
-        uid: u32,
-    },
+    OtherUser { path: PathBuf, uid: u32 },
 
     /// There is no helper.
     #[error("{}: fusermount3 not found, which other users than root need (install the package fuse3)", show(.0))]
@@ -58,12 +53,7 @@ pub(crate) enum UnmountError {
 
     /// The kernel or the helper refused.
     #[error("{}: cannot unmount: {reason} (`lightfoot unmount --lazy` detaches it)", show(.path))]
-    Refused {
-        /// Where.
-        path: PathBuf,
-        /// What the kernel or the helper reported.
-        reason: Reason,
-    },
+    Refused { path: PathBuf, reason: Reason },
 }
 
 impl CommandError for UnmountError {

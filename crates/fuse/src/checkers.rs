@@ -12,61 +12,28 @@
 //! Linux's `fs/fuse/dir.c`: `fuse_permission`, `fuse_allow_current_process`; `default_permissions` and `allow_other` in
 //! `mount.fuse(8)`.
 
-use crate::metrics::Op;
+use crate::metrics::{Op, named};
 use crate::options::{Checks, MountOptions, SessionOptions};
 use std::fmt;
 
-/// What a request needs a permission for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Right {
-    /// To search a directory for a name.
-    Search,
-    /// To use a name that the kernel has cached. It sends no request.
-    CachedName,
-    /// To open a file or directory, also to execute it.
-    Open,
-    /// To read and write contents, after the open.
-    Contents,
-    /// To open a FIFO, a socket or a device. The kernel sends no request.
-    Special,
-    /// To create, remove and rename names.
-    Names,
-    /// To change attributes, extended ones too.
-    Attributes,
-    /// To read extended attributes.
-    Xattrs,
-    /// All of the above, as far as the entries of a POSIX ACL decide.
-    AclEntries,
-}
-
-impl Right {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::Search,
-        Self::CachedName,
-        Self::Open,
-        Self::Contents,
-        Self::Special,
-        Self::Names,
-        Self::Attributes,
-        Self::Xattrs,
-        Self::AclEntries,
-    ];
+named! {
+    /// What a request needs a permission for.
+    Right {
+        Search = "searching directories", "To search a directory for a name.";
+        CachedName = "the use of names that the kernel has cached", "To use a name that the kernel has cached. It sends no request.";
+        Open = "opening files", "To open a file or directory, also to execute it.";
+        Contents = "reading and writing without an open", "To read and write contents, after the open.";
+        Special = "opening FIFOs, sockets and devices", "To open a FIFO, a socket or a device. The kernel sends no request.";
+        Names = "creating and removing names", "To create, remove and rename names.";
+        Attributes = "changing attributes", "To change attributes, extended ones too.";
+        Xattrs = "reading extended attributes", "To read extended attributes.";
+        AclEntries = "entries of ACLs", "All of the above, as far as the entries of a POSIX ACL decide.";
+    }
 }
 
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Search => "searching directories",
-            Self::CachedName => "the use of names that the kernel has cached",
-            Self::Open => "opening files",
-            Self::Contents => "reading and writing without an open",
-            Self::Special => "opening FIFOs, sockets and devices",
-            Self::Names => "creating and removing names",
-            Self::Attributes => "changing attributes",
-            Self::Xattrs => "reading extended attributes",
-            Self::AclEntries => "entries of ACLs",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -187,7 +154,7 @@ fn default_checks_of(is_root: bool, options: &MountOptions) -> Checks {
 
 /// The first right that `options` leave to nobody.
 fn unchecked(options: CheckedOptions) -> Option<Right> {
-    Right::ALL.into_iter().find(|&right| checker(options, right) == Checker::Nobody)
+    Right::ALL.iter().copied().find(|&right| checker(options, right) == Checker::Nobody)
 }
 
 /// Options that were refused because neither the kernel nor Lightfoot would check a permission.
@@ -251,7 +218,7 @@ mod tests {
     fn every_set_of_options_is_refused_or_has_a_checker_for_each_request() {
         for options in all_options() {
             let refused = refusal(options);
-            let rights = Op::ALL.iter().filter_map(|&op| right(op)).chain(Right::ALL);
+            let rights = Op::ALL.iter().filter_map(|&op| right(op)).chain(Right::ALL.iter().copied());
             let has_nobody = rights.map(|right| checker(options, right)).any(|checker| checker == Checker::Nobody);
             assert_eq!(refused.is_some(), has_nobody, "{options:?}");
             // Where several users are let in, no right depends on there being one.

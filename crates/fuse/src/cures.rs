@@ -62,7 +62,8 @@ impl Cures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use parking_lot::Mutex;
+    use std::sync::Arc;
     use tracing::field::{Field, Visit};
     use tracing::{Event, Metadata, Subscriber, span};
 
@@ -73,7 +74,7 @@ mod tests {
     impl Visit for Log {
         fn record_debug(&mut self, field: &Field, value: &dyn core::fmt::Debug) {
             if field.name() == "message" {
-                self.0.lock().unwrap().push(format!("{value:?}"));
+                self.0.lock().push(format!("{value:?}"));
             }
         }
     }
@@ -109,7 +110,7 @@ mod tests {
                 cures.note("write", errno);
             }
         });
-        let lines = log.0.lock().unwrap();
+        let lines = log.0.lock();
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[0].contains("storage is full (free space") && lines[1].contains("LimitNOFILE="), "{lines:?}");
     }

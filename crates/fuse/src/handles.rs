@@ -2,8 +2,8 @@
 //!
 //! # What it is
 //! The reply to an open has a number, which later reads, writes and the release use. The lower half of the number is a slot
-//! and a shard, the upper half a generation, which changes when the slot is used again. So a number that was released never
-//! leads to a file that was opened later.
+//! and a shard, the upper half a generation, which is another one for each number of a shard. So a number that was released
+//! never leads to a file that was opened later.
 //!
 //! # What it is not
 //! A count of users: after [`Handles::remove`] the value lives on while requests use it.
@@ -13,12 +13,12 @@
 //! lock.
 //!
 //! # Limitations
-//! The generation of a slot begins again after 2^32 uses. A shard has at most 2^28 handles at once.
+//! The generations of a shard begin again after 2^32 numbers. A shard has at most 2^28 handles at once.
 
-use core::fmt;
+use parking_lot::Mutex;
 use prim::cpu;
 use prim::shared::Arc;
-use sync::Mutex;
+use slab::Slab;
 
 const SHARD_BITS: u32 = 4;
 const SHARDS: usize = 1 << SHARD_BITS;
@@ -33,20 +33,16 @@ pub(crate) struct Handles<T> {
 struct HandleShard<T>(Mutex<Slots<T>>);
 
 struct Slots<T> {
-    slots: Vec<Slot<T>>,
-    free: Vec<u32>,
-}
-
-struct Slot<T> {
-    /// The generation of the current number, or of the next one; never 0.
+    /// Values, each with the generation of its number.
+    slots: Slab<(u32, Arc<T>)>,
+    /// The generation of the last number; 0 before the first.
     generation: u32,
-    held: Option<Arc<T>>,
 }
 
 impl<T> Handles<T> {
     /// An empty table.
     pub(crate) fn new() -> Self {
-        let shard = |_| HandleShard(Mutex::new(Slots { slots: Vec::new(), free: Vec::new() }));
+        let shard = |_| HandleShard(Mutex::new(Slots { slots: Slab::new(), generation: 0 }));
         Self { shards: (0..SHARDS).map(shard).collect() }
     }
 
@@ -55,82 +51,47 @@ impl<T> Handles<T> {
         let value = Arc::new(value);
         let at = cpu::id() % SHARDS;
         let mut held = self.shards[at].0.lock();
-        let index = held.free.pop().unwrap_or_else(|| {
-            held.slots.push(Slot { generation: 1, held: None });
-            (held.slots.len() - 1) as u32
-        });
-        let slot = &mut held.slots[index as usize];
-        slot.held = Some(value);
-        u64::from(slot.generation) << 32 | u64::from(index << SHARD_BITS) | at as u64
+        held.generation = held.generation.checked_add(1).unwrap_or(1);
+        let generation = held.generation;
+        let index = held.slots.insert((generation, value)) as u32;
+        u64::from(generation) << 32 | u64::from(index << SHARD_BITS) | at as u64
     }
 
     /// The value of `handle`. `None` if the handle is not open: `EBADF`.
     #[inline]
     pub(crate) fn get(&self, handle: u64) -> Option<Arc<T>> {
-        self.shards[shard_of(handle)].0.lock().slot(handle)?.held.clone()
+        self.shards[shard_of(handle)].0.lock().get(handle).cloned()
     }
 
     /// Removes `handle` and returns its value. `None` as for [`get`](Self::get).
     pub(crate) fn remove(&self, handle: u64) -> Option<Arc<T>> {
         let mut held = self.shards[shard_of(handle)].0.lock();
-        let value = held.slot(handle)?.close();
-        if value.is_some() {
-            held.free.push(index_of(handle));
-        }
-        value
+        held.get(handle)?;
+        held.slots.try_remove(index_of(handle)).map(|(_, value)| value)
     }
 
     /// Removes all handles and returns their values: at the unmount, for those that the kernel did not release.
     pub(crate) fn drain(&self) -> Vec<Arc<T>> {
-        let mut all = Vec::new();
-        for shard in &self.shards {
-            let mut held = shard.0.lock();
-            let Slots { slots, free } = &mut *held;
-            for (index, slot) in (0..).zip(slots) {
-                if let Some(value) = slot.close() {
-                    all.push(value);
-                    free.push(index);
-                }
-            }
-        }
-        all
+        let taken = self.shards.iter().flat_map(|shard| core::mem::take(&mut shard.0.lock().slots));
+        taken.map(|(_, (_, value))| value).collect()
     }
 
     /// Whether a handle has a value that `is_so`, which is called under a lock.
     pub(crate) fn any(&self, is_so: impl Fn(&T) -> bool) -> bool {
-        self.shards.iter().any(|shard| shard.0.lock().slots.iter().filter_map(|slot| slot.held.as_deref()).any(&is_so))
+        self.shards.iter().any(|shard| shard.0.lock().slots.iter().any(|(_, (_, value))| is_so(value)))
     }
 
     /// The number of handles, shard by shard.
     pub(crate) fn len(&self) -> usize {
-        let open = |shard: &HandleShard<T>| {
-            let held = shard.0.lock();
-            held.slots.len() - held.free.len()
-        };
-        self.shards.iter().map(open).sum()
+        self.shards.iter().map(|shard| shard.0.lock().slots.len()).sum()
     }
 }
 
 impl<T> Slots<T> {
-    /// The slot of `handle`, if the generations agree.
-    fn slot(&mut self, handle: u64) -> Option<&mut Slot<T>> {
-        let slot = self.slots.get_mut(index_of(handle) as usize)?;
-        (u64::from(slot.generation) == handle >> 32).then_some(slot)
-    }
-}
-
-impl<T> Slot<T> {
-    /// Takes the value out, and ends the number.
-    fn close(&mut self) -> Option<Arc<T>> {
-        let value = self.held.take()?;
-        self.generation = self.generation.checked_add(1).unwrap_or(1);
-        Some(value)
-    }
-}
-
-impl<T> fmt::Debug for Handles<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handles").finish_non_exhaustive()
+    /// The value of `handle`, if the generations agree.
+    fn get(&self, handle: u64) -> Option<&Arc<T>> {
+        let (generation, value) = self.slots.get(index_of(handle))?;
+        (u64::from(*generation) == handle >> 32).then_some(value)
     }
 }
 
@@ -138,8 +99,8 @@ fn shard_of(handle: u64) -> usize {
     handle as usize & (SHARDS - 1)
 }
 
-fn index_of(handle: u64) -> u32 {
-    handle as u32 >> SHARD_BITS
+fn index_of(handle: u64) -> usize {
+    (handle as u32 >> SHARD_BITS) as usize
 }
 
 #[cfg(test)]

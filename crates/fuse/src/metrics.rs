@@ -24,6 +24,7 @@ mod exposition;
 mod op;
 mod snapshot;
 
+pub(crate) use op::named;
 pub use op::{Gauge, Op};
 pub use snapshot::{NameStats, OpStats, Snapshot};
 
@@ -31,10 +32,10 @@ use crate::cures::Cures;
 use core::cell::Cell;
 use core::fmt;
 use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use prim::{clock, cpu};
 use std::collections::BTreeMap;
-use sync::Mutex;
 use vfs::Errno;
 
 const SHARDS: usize = 32;

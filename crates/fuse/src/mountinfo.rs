@@ -90,19 +90,17 @@ fn parse(text: &[u8]) -> Vec<MountInfo> {
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(field.len());
     let mut rest = field;
-    while let Some((&byte, after)) = rest.split_first() {
-        match after {
-            [high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7', after @ ..] if byte == b'\\' => {
-                decoded.push((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'));
-                rest = after;
+    loop {
+        let (byte, after) = match rest {
+            [b'\\', high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7', after @ ..] => {
+                ((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'), after)
             }
-            _ => {
-                decoded.push(byte);
-                rest = after;
-            }
-        }
+            [byte, after @ ..] => (*byte, after),
+            [] => return decoded,
+        };
+        decoded.push(byte);
+        rest = after;
     }
-    decoded
 }
 
 #[cfg(test)]

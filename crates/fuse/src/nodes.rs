@@ -33,7 +33,6 @@
 #[path = "nodes/shard.rs"]
 mod shard;
 
-use core::fmt;
 use prim::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use prim::seed;
 use shard::{Key, Lookup, Shard};
@@ -307,12 +306,6 @@ impl<V: Clone> Nodes<V> {
     fn place(&self, id: u64) -> (&Mutex<Shard<V>>, Key) {
         let key = Key::new(id, self.seed);
         (&self.shards[(key.hash >> 40) as usize % SHARDS].0, key)
-    }
-}
-
-impl<V> fmt::Debug for Nodes<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nodes").field("known", &self.known).field("excess", &self.excess).finish_non_exhaustive()
     }
 }
 

@@ -28,12 +28,12 @@
 
 use crate::metrics::{Gauge, Metrics};
 use crate::panics::contained;
-use core::fmt;
 use core::time::Duration;
+use parking_lot::{Condvar, Mutex};
 use prim::clock;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 /// A call that takes longer is logged: the kernel waits for a lock, perhaps for ever.
@@ -136,7 +136,7 @@ impl Notices {
     /// Queues a notice, unless it equals the last one in the queue. Never waits, so handlers may call it, also under locks.
     pub(crate) fn push(&self, notice: Notice) {
         let blocked_ns = {
-            let mut state = self.shared.lock();
+            let mut state = self.shared.state.lock();
             if state.is_stopped || state.has_ended {
                 return;
             }
@@ -163,7 +163,7 @@ impl Notices {
 
     /// Queues the invalidation of everything. Never waits.
     pub(crate) fn push_all(&self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if !state.is_stopped && !state.has_ended {
             state.queue.clear();
             state.is_everything = true;
@@ -173,7 +173,7 @@ impl Notices {
 
     /// Whether the queue is more than half full, so that notices of low priority should wait.
     pub(crate) fn is_behind(&self) -> bool {
-        let state = self.shared.lock();
+        let state = self.shared.state.lock();
         state.is_everything || state.queue.len() * 2 > self.shared.capacity
     }
 
@@ -184,12 +184,12 @@ impl Notices {
             let is_empty = state.queue.is_empty() && !state.is_everything && state.sending_since_ns.is_none();
             !is_empty && !state.has_ended
         };
-        drop(self.shared.idle.wait_while(self.shared.lock(), is_busy).unwrap_or_else(PoisonError::into_inner));
+        self.shared.idle.wait_while(&mut self.shared.state.lock(), is_busy);
     }
 
     /// Makes the thread stop, which then drops its sender. Returns whether it was sending.
     pub(crate) fn stop(&self) -> bool {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.is_stopped = true;
         state.queue.clear();
         state.is_everything = false;
@@ -212,11 +212,6 @@ impl Drop for Notices {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under the mutex leaves the state consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The thread.
     fn run(&self, sender: &impl Sender) {
         let _ended = Ended(self);
@@ -233,7 +228,8 @@ impl Shared {
     /// Waits for the next task, and marks it as under way.
     fn next(&self) -> Option<Task> {
         let is_idle = |state: &mut State| !state.is_stopped && !state.is_everything && state.queue.is_empty();
-        let mut state = self.work.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        self.work.wait_while(&mut state, is_idle);
         if state.is_stopped {
             return None;
         }
@@ -256,7 +252,7 @@ impl Shared {
         self.metrics.add(Gauge::NoticesFailed, failure.is_some().into());
         let what = if let Task::One(queued) = &task { Some(queued.notice.clone()) } else { None };
         let (slow_ns, was_warned) = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let was_warned = state.is_warned;
             let slow_ns = self.newly_slow(&mut state);
             (state.sending_since_ns, state.is_warned) = (None, false);
@@ -307,17 +303,11 @@ struct Ended<'a>(&'a Shared);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.has_ended = true;
         state.queue = VecDeque::new();
         (state.is_everything, state.sending_since_ns) = (false, None);
         self.0.idle.notify_all();
-    }
-}
-
-impl fmt::Debug for Notices {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notices").field("capacity", &self.shared.capacity).finish_non_exhaustive()
     }
 }
 

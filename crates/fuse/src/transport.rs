@@ -1,7 +1,9 @@
 //! The transport: serves the messages of the kernel's protocol with a [`Session`].
 //!
 //! # What it is
-//! [`Transport::serve`] reads a request from its bytes, hands it to the session, and sends the reply. Requests are timed here,
+//! [`Transport::serve`] reads a request from its bytes, hands it to the session, and sends the reply. Each of the functions
+//! `answer_open`, `answer_contents`, `answer_entry`, `answer_attributes`, `answer_directory` and `answer_lock` writes the replies
+//! of some operations, and passes the others on to the next. Requests are timed here,
 //! from before the call until the reply is sent. [`Server`] does that for all messages of a connection, on several threads: those
 //! that come through io_uring, where the kernel offers it, or those of `/dev/fuse`.
 //!
@@ -132,14 +134,14 @@ impl Transport {
             Operation::Lseek(seek) => {
                 self.session.interruptible(request.header.unique, || self.seek(channel, request, &seek, body));
             }
-            operation => {
-                let reply = match operation {
-                    Operation::Lookup(_) => reply.of_lookup(&self.session, request.header.nodeid),
+            _ => {
+                let Some(op) = Op::of(request.header.opcode) else { return Next::More };
+                let reply = match op {
+                    Op::Lookup => reply.of_lookup(&self.session, request.header.nodeid),
                     _ => reply,
                 };
-                let Some(op) = op_of(&operation) else { return Next::More };
                 self.session.interruptible(request.header.unique, || {
-                    let answer = |body: &mut Body, timer: &Timer<'_>| self.answer(channel, request, body, timer);
+                    let answer = |body: &mut Body, timer: &Timer<'_>| self.answer_open(channel, request, body, timer);
                     reply.answer(self.session.metrics(), op, body, answer);
                 });
             }
@@ -191,46 +193,6 @@ impl Transport {
         let _timer = self.session.metrics().time(Op::Forget);
         let _ = contained(self.session.metrics(), "forget", || self.session.forget(node, lookups));
     }
-
-    /// Writes the body of the reply.
-    fn answer(
-        &self,
-        channel: &Arc<dyn Channel>,
-        request: &Request<'_>,
-        body: &mut Body,
-        timer: &Timer<'_>,
-    ) -> Result<(), Errno> {
-        match request.operation {
-            Operation::Lookup(_)
-            | Operation::Mknod(..)
-            | Operation::Mkdir(..)
-            | Operation::Symlink(..)
-            | Operation::Link(..)
-            | Operation::Unlink(_)
-            | Operation::Rmdir(_)
-            | Operation::Rename(..) => self.answer_entry(request, body),
-            Operation::Getattr
-            | Operation::Setattr(_)
-            | Operation::Statx(_)
-            | Operation::Readlink
-            | Operation::Statfs
-            | Operation::Access(_)
-            | Operation::Setxattr(..)
-            | Operation::Getxattr(..)
-            | Operation::Listxattr(_)
-            | Operation::Removexattr(_) => self.answer_attributes(request, body),
-            Operation::Opendir(_)
-            | Operation::Readdir(_)
-            | Operation::Readdirplus(_)
-            | Operation::Releasedir(_)
-            | Operation::Fsyncdir(_) => self.answer_directory(request, body),
-            Operation::Getlk(_) | Operation::Setlk(_) => self.answer_lock(request, body),
-            Operation::Open(_) | Operation::Create(..) | Operation::Tmpfile(_) => {
-                self.answer_open(channel, request, body)
-            }
-            _ => self.answer_contents(request, body, timer),
-        }
-    }
 }
 
 /// Whether a thread of the kernel, which is root, sends times that it has kept with writeback: `fuse_flush_times`.
@@ -238,56 +200,4 @@ fn is_of_flush(request: &Request<'_>) -> bool {
     const SENT: u32 = fattr::MTIME | fattr::CTIME | fattr::FH;
     let Operation::Setattr(set) = request.operation else { return false };
     request.header.uid == 0 && set.valid & fattr::MTIME != 0 && set.valid & !SENT == 0
-}
-
-/// What is counted for a request. `None`: it has no reply, or is not served.
-fn op_of(operation: &Operation<'_>) -> Option<Op> {
-    Some(match operation {
-        Operation::Lookup(_) => Op::Lookup,
-        Operation::Getattr => Op::Getattr,
-        Operation::Setattr(_) => Op::Setattr,
-        Operation::Readlink => Op::Readlink,
-        Operation::Symlink(..) => Op::Symlink,
-        Operation::Mknod(..) => Op::Mknod,
-        Operation::Mkdir(..) => Op::Mkdir,
-        Operation::Unlink(_) => Op::Unlink,
-        Operation::Rmdir(_) => Op::Rmdir,
-        Operation::Rename(..) => Op::Rename,
-        Operation::Link(..) => Op::Link,
-        Operation::Open(_) => Op::Open,
-        Operation::Read(_) => Op::Read,
-        Operation::Write(..) => Op::Write,
-        Operation::Statfs => Op::Statfs,
-        Operation::Release(_) => Op::Release,
-        Operation::Fsync(_) => Op::Fsync,
-        Operation::Setxattr(..) => Op::Setxattr,
-        Operation::Getxattr(..) => Op::Getxattr,
-        Operation::Listxattr(_) => Op::Listxattr,
-        Operation::Removexattr(_) => Op::Removexattr,
-        Operation::Flush(_) => Op::Flush,
-        Operation::Opendir(_) => Op::Opendir,
-        Operation::Readdir(_) => Op::Readdir,
-        Operation::Readdirplus(_) => Op::Readdirplus,
-        Operation::Releasedir(_) => Op::Releasedir,
-        Operation::Fsyncdir(_) => Op::Fsyncdir,
-        Operation::Getlk(_) => Op::Getlk,
-        Operation::Setlk(_) | Operation::Setlkw(_) => Op::Setlk,
-        Operation::Access(_) => Op::Access,
-        Operation::Create(..) => Op::Create,
-        Operation::Tmpfile(_) => Op::Tmpfile,
-        Operation::Bmap => Op::Bmap,
-        Operation::Ioctl(..) => Op::Ioctl,
-        Operation::Poll => Op::Poll,
-        Operation::Statx(_) => Op::Statx,
-        Operation::Fallocate(_) => Op::Fallocate,
-        Operation::Lseek(_) => Op::Lseek,
-        Operation::CopyFileRange(_) | Operation::CopyFileRange64(_) => Op::CopyFileRange,
-        Operation::Forget(_)
-        | Operation::BatchForget(_)
-        | Operation::Init(_)
-        | Operation::Interrupt(_)
-        | Operation::Destroy
-        | Operation::NotifyReply
-        | Operation::Unknown => return None,
-    })
 }

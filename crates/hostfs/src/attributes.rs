@@ -25,7 +25,7 @@ use rustix::fs::{Gid, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFla
 use rustix::io::Errno as HostErrno;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use vfs::{Attr, Errno, Inode, Request, S_IFMT, SetAttr, SetTime, SetXattr, StatFs};
+use vfs::{After, Attr, Errno, Inode, Request, S_IFMT, SetAttr, SetTime, SetXattr, StatFs};
 
 /// The prefix of the ACLs' names.
 const ACL: &[u8] = b"system.posix_acl_";
@@ -45,16 +45,17 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::set_attr`].
-    pub(crate) fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+    pub(crate) fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
         self.check_writable()?;
         let rest = SetAttr { size: None, ..*set };
         if set.size.is_some() && rest == SetAttr::default() {
-            return Ok(());
+            return Ok(After::NONE);
         }
         let fd = self.proc_fd(self.node(inode)?)?;
         let _change = self.begin_change_of(inode);
         let acting = self.daemon.act(request)?;
-        change(&acting, &fd, inode.mode() & S_IFMT, &rest).map_err(errno)
+        change(&acting, &fd, inode.mode() & S_IFMT, &rest).map_err(errno)?;
+        Ok(After::NONE)
     }
 
     /// See [`vfs::FileSystem::get_xattr`].
@@ -105,7 +106,7 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::statfs`].
-    pub(crate) fn statfs(&self) -> Result<StatFs, Errno> {
+    pub(crate) fn statfs(&self, _: &Inode) -> Result<StatFs, Errno> {
         let stat = system::fstatfs(&self.root_fd).map_err(errno)?;
         Ok(StatFs {
             kind: stat.f_type as u64,

@@ -13,7 +13,7 @@
 //! # Where it comes from
 //! CLOCK (Corbató, 1968); the file cache of NFS Ganesha and of `nfsd`.
 
-use crate::node::{Fds, Node};
+use crate::node::{Fds, Node, State};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -104,10 +104,12 @@ impl Budget {
         }
     }
 
-    /// Counts a descriptor that was opened again.
-    pub(crate) fn note_reopened(&self) {
-        // Relaxed: a counter.
-        self.reopened.fetch_add(1, Relaxed);
+    /// Counts a descriptor of the record with this state that was opened, if the budget had closed one of it.
+    pub(crate) fn note_opened(&self, state: &mut State) {
+        if core::mem::take(&mut state.was_closed) {
+            // Relaxed: a counter.
+            self.reopened.fetch_add(1, Relaxed);
+        }
     }
 
     /// Counts descriptors that were added to a record, and those that were taken out of one.

@@ -26,31 +26,26 @@ const PERMISSIONS: u32 = 0o7777;
 
 type Done = Result<(), HostErrno>;
 
+type Made = Result<OwnedFd, HostErrno>;
+
+/// A name in a directory.
+type Named<'a> = (BorrowedFd<'a>, &'a [u8]);
+
+/// A file, and an offset.
+type FileAt<'a> = (&'a OwnedFd, u64);
+
 impl Acting<'_> {
     /// Makes a regular file, which must not exist: `open(2)` with `O_CREAT` and `O_EXCL`.
-    pub(crate) fn make_file(
-        &self,
-        opening: &Opening,
-        dir: BorrowedFd<'_>,
-        name: &[u8],
-        mode: u32,
-    ) -> Result<OwnedFd, HostErrno> {
-        self.make(opening, dir, name, OFlags::CREATE | OFlags::EXCL | OFlags::NOCTTY, mode)
+    pub(crate) fn make_file(&self, opening: &Opening, (dir, name): Named<'_>, mode: u32) -> Made {
+        self.make(opening, (dir, name), OFlags::CREATE | OFlags::EXCL | OFlags::NOCTTY, mode)
     }
 
     /// Makes a regular file without a name: `open(2)` with `O_TMPFILE`.
-    pub(crate) fn make_unnamed(&self, opening: &Opening, dir: BorrowedFd<'_>, mode: u32) -> Result<OwnedFd, HostErrno> {
-        self.make(opening, dir, b".", OFlags::TMPFILE, mode)
+    pub(crate) fn make_unnamed(&self, opening: &Opening, dir: BorrowedFd<'_>, mode: u32) -> Made {
+        self.make(opening, (dir, b"."), OFlags::TMPFILE, mode)
     }
 
-    fn make(
-        &self,
-        opening: &Opening,
-        dir: BorrowedFd<'_>,
-        name: &[u8],
-        flags: OFlags,
-        mode: u32,
-    ) -> Result<OwnedFd, HostErrno> {
+    fn make(&self, opening: &Opening, (dir, name): Named<'_>, flags: OFlags, mode: u32) -> Made {
         let flags = flags | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(self.allowed(mode) & PERMISSIONS);
         match opening.resolve() {
@@ -90,12 +85,7 @@ impl Acting<'_> {
     }
 
     /// `renameat2(2)`; `renameat(2)` without flags.
-    pub(crate) fn rename(
-        &self,
-        (from, old): (BorrowedFd<'_>, &[u8]),
-        (to, new): (BorrowedFd<'_>, &[u8]),
-        flags: u32,
-    ) -> Done {
+    pub(crate) fn rename(&self, (from, old): Named<'_>, (to, new): Named<'_>, flags: u32) -> Done {
         call(Call::Rename, || match flags {
             0 => rustix::fs::renameat(from, old, to, new),
             flags => rustix::fs::renameat_with(from, old, to, new, RenameFlags::from_bits_retain(flags)),
@@ -150,15 +140,15 @@ impl Acting<'_> {
     /// `copy_file_range(2)`.
     pub(crate) fn copy(
         &self,
-        (from, mut offset): (&OwnedFd, u64),
-        (to, mut at): (&OwnedFd, u64),
+        (from, mut offset): FileAt<'_>,
+        (to, mut at): FileAt<'_>,
         len: usize,
     ) -> Result<usize, HostErrno> {
         restarted(Call::Copy, || rustix::fs::copy_file_range(from, Some(&mut offset), to, Some(&mut at), len))
     }
 
     /// Shares the storage of a range: `ioctl(2)` with `FICLONERANGE`.
-    pub(crate) fn clone(&self, (from, offset): (&OwnedFd, u64), (to, at): (&OwnedFd, u64), len: u64) -> Done {
+    pub(crate) fn clone(&self, (from, offset): FileAt<'_>, (to, at): FileAt<'_>, len: u64) -> Done {
         restarted(Call::Clone, || descriptor::clone_range((from.as_fd(), offset), (to.as_fd(), at), len))
     }
 

@@ -75,7 +75,7 @@ impl Change<'_> {
 impl Drop for Change<'_> {
     fn drop(&mut self) {
         self.note_own();
-        self.dirs.into_iter().chain(self.inodes).flatten().for_each(|inode| self.shared.mark_stale(inode));
+        self.dirs.into_iter().chain(self.inodes).flatten().for_each(Inode::mark_stale);
         if let Some(watches) = &self.shared.watches {
             self.names.into_iter().flatten().for_each(|name| watches.end_change(name));
         }

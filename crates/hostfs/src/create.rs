@@ -19,7 +19,7 @@
 use crate::caller::Acting;
 use crate::errno::errno;
 use crate::host;
-use crate::node::{NameAt, READ, WRITE};
+use crate::node::{NameAt, Node, READ, WRITE};
 use crate::shared::Shared;
 use crate::system;
 use crate::table::Sighting;
@@ -66,25 +66,15 @@ impl Shared {
         let made = self.identities.attr(&stat);
         let mut made = self.restore_bits(request, &making, opened.as_ref(), made)?;
         let sighting = Sighting { stat: &stat, at, moves };
-        let node = match opened {
-            None => {
-                let node = self.note_sighting(&sighting);
-                if made.is_dir()
-                    && let Some(later) = self.watch_new(node, fd.as_fd(), name)
-                {
-                    made = later;
-                }
-                node
-            }
-            Some(opened) => {
-                let node = self.table.add_created(&self.identities, &sighting).ok_or(Errno::EIO)?;
-                self.keep_data(&node, opened, READ | WRITE);
-                node.id
-            }
-        };
+        let node = self.note_sighting(&sighting);
+        match opened {
+            None if made.is_dir() => made = self.watch_new(&node, fd.as_fd(), name).unwrap_or(made),
+            None => {}
+            Some(opened) => drop(self.keep_data(&node, opened, READ | WRITE)),
+        }
         *attr = made;
-        change.note_result(at, Some(node));
-        Ok(node)
+        change.note_result(at, Some(node.id));
+        Ok(node.id)
     }
 
     /// See [`vfs::FileSystem::create`], without a name.
@@ -100,7 +90,7 @@ impl Shared {
         let stat = host::stat_fd(opened.as_fd()).map_err(errno)?;
         let made = self.restore_bits(request, &making, Some(&opened), self.identities.attr(&stat))?;
         let sighting = Sighting { stat: &stat, at: NameAt { dir: 0, name: b"" }, moves: self.table.moves() };
-        let node = self.table.add_created(&self.identities, &sighting).ok_or(Errno::EIO)?;
+        let node = self.note_sighting(&sighting);
         node.state().is_pinned = true;
         self.keep_data(&node, opened, READ | WRITE);
         *attr = made;
@@ -109,13 +99,12 @@ impl Shared {
 
     /// Watches a directory that was just made, so that what is cached of it stays valid; returns its attributes since then. If
     /// that fails, the event of its name expires it.
-    fn watch_new(&self, node: u64, dir: BorrowedFd<'_>, name: &[u8]) -> Option<Attr> {
+    fn watch_new(&self, node: &Node, dir: BorrowedFd<'_>, name: &[u8]) -> Option<Attr> {
         self.watches.as_ref()?;
-        let node = self.table.get(node)?;
         let fd = self.open_at(dir, name, OFlags::PATH | OFlags::DIRECTORY).ok()?;
         let stat = || host::stat_fd(fd.as_fd()).ok().filter(|stat| self.identities.is(stat, node.id, node.ino));
         stat()?;
-        self.watch(&node, &fd);
+        self.watch(node, &fd);
         stat().map(|stat| self.identities.attr(&stat))
     }
 
@@ -133,7 +122,7 @@ impl Shared {
     fn make(&self, acting: &Acting<'_>, making: &CreateArgs<'_>) -> Result<Option<OwnedFd>, HostErrno> {
         let CreateArgs { dir, name, attr, link_body, .. } = making;
         match attr.kind() {
-            S_IFREG => return self.with_room(|| acting.make_file(&self.opening, *dir, name, attr.mode)).map(Some),
+            S_IFREG => return self.with_room(|| acting.make_file(&self.opening, (*dir, name), attr.mode)).map(Some),
             S_IFDIR => acting.make_dir(*dir, name, attr.mode)?,
             S_IFLNK => acting.make_link(*dir, name, link_body.unwrap_or_default())?,
             _ => acting.make_node(*dir, name, attr.mode, attr.rdev)?,

@@ -31,8 +31,8 @@ use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use vfs::{
-    Allocate, Copying, Errno, Inode, InodeFlags, Open, OpenFlags, OpenState, Opened, Request, S_IFDIR, S_IFMT, S_IFREG,
-    SeekFor, Written,
+    After, Allocate, Copying, Errno, Inode, InodeFlags, Open, OpenFlags, OpenState, Opened, Position, Request, S_IFDIR,
+    S_IFMT, S_IFREG, SeekFor, Written,
 };
 
 /// The unit of `st_blocks`, in bytes.
@@ -120,14 +120,21 @@ impl Shared {
         system::pread(&fd, buf, offset).map_err(errno)
     }
 
-    /// See [`vfs::FileSystem::write`], with [`vfs::Position::At`].
-    pub(crate) fn write_at(
+    /// See [`vfs::FileSystem::write`].
+    pub(crate) fn write(
         &self,
         request: &Request,
         file: &Open<'_>,
-        offset: u64,
+        at: Position,
         data: &[u8],
     ) -> Result<Written, Errno> {
+        match at {
+            Position::At(offset) => self.write_at(request, file, offset, data),
+            Position::End(end) => self.append(request, file, end, data),
+        }
+    }
+
+    fn write_at(&self, request: &Request, file: &Open<'_>, offset: u64, data: &[u8]) -> Result<Written, Errno> {
         let inode = file.inode;
         self.check_writable()?;
         let fd = self.fd_of(file, WRITE)?;
@@ -138,15 +145,9 @@ impl Shared {
         Ok(Written::new(len, inode.attr().blocks.max(blocks)))
     }
 
-    /// See [`vfs::FileSystem::write`], with [`vfs::Position::End`]; the VFS found the end at `before`. If another program appends
-    /// at this moment as well, the end may be that of its data.
-    pub(crate) fn append(
-        &self,
-        request: &Request,
-        file: &Open<'_>,
-        before: u64,
-        data: &[u8],
-    ) -> Result<Written, Errno> {
+    /// A write to the end, which the VFS found at `before`. If another program appends at this moment as well, the end may be that
+    /// of its data.
+    fn append(&self, request: &Request, file: &Open<'_>, before: u64, data: &[u8]) -> Result<Written, Errno> {
         let inode = file.inode;
         self.check_writable()?;
         let fd = self.fd_of(file, WRITE)?;
@@ -198,12 +199,12 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::set_len`].
-    pub(crate) fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+    pub(crate) fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         let _change = self.begin_change_of(inode);
         self.daemon.act(request)?.truncate(&fd, len).map_err(errno)?;
-        blocks(&fd)
+        Ok((blocks(&fd)?, After::NONE))
     }
 
     /// See [`vfs::FileSystem::allocate`].

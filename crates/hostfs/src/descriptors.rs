@@ -106,9 +106,7 @@ impl Shared {
                 return opened;
             }
             state.path = Some(opened.clone());
-            if core::mem::take(&mut state.was_closed) {
-                self.budget.note_reopened();
-            }
+            self.budget.note_opened(&mut state);
         }
         self.budget.count(1, 0);
         self.budget.queue(node);
@@ -288,9 +286,7 @@ impl Shared {
         let before = state.take_data();
         state.data = Some(fd.clone());
         state.access = access | LENT | if is_special { SPECIAL } else { 0 };
-        if core::mem::take(&mut state.was_closed) {
-            self.budget.note_reopened();
-        }
+        self.budget.note_opened(&mut state);
         drop(state);
         self.budget.count(0, usize::from(before.is_some()));
     }
@@ -312,9 +308,7 @@ impl Shared {
             }
             let before = state.take_data();
             (state.data, state.access) = (Some(opened.clone()), access);
-            if core::mem::take(&mut state.was_closed) {
-                self.budget.note_reopened();
-            }
+            self.budget.note_opened(&mut state);
             before
         };
         self.budget.count(1, usize::from(before.is_some()));

@@ -25,8 +25,8 @@ struct Plan {
     is_active: bool,
     /// The calls so far.
     calls: Vec<Call>,
-    /// The number of the call that fails, and with what.
-    fault: Option<(usize, Fault)>,
+    /// The number of the call that fails, what it must be, and how it fails.
+    fault: Option<(usize, Call, Fault)>,
 }
 
 /// How a call fails.
@@ -62,12 +62,13 @@ pub(crate) fn meet(call: Call) -> Option<Fault> {
             return None;
         }
         plan.calls.push(call);
-        plan.fault.filter(|(number, _)| number + 1 == plan.calls.len()).map(|(_, fault)| fault)
+        let (number, kind, fault) = plan.fault?;
+        (number + 1 == plan.calls.len() && kind == call).then_some(fault)
     })
 }
 
-/// Calls `f`, in which the call with one number fails. Also returns the calls.
-fn with_fault<R>(fault: Option<(usize, Fault)>, f: impl FnOnce() -> R) -> (R, Vec<Call>) {
+/// Calls `f`, in which the call with one number fails, if it is of this kind. Also returns the calls.
+fn with_fault<R>(fault: Option<(usize, Call, Fault)>, f: impl FnOnce() -> R) -> (R, Vec<Call>) {
     PLAN.set(Plan { is_active: true, fault, ..Plan::default() });
     let result = f();
     (result, PLAN.take().calls)

@@ -70,6 +70,19 @@ impl core::fmt::Debug for HostFs {
     }
 }
 
+/// Declares methods that [`Shared`] has: first those that also need the request.
+macro_rules! forwarded {
+    ($(fn $name:ident($($arg:ident: $of:ty),*) -> $result:ty;)* without request:
+     $(fn $plain:ident($($plain_arg:ident: $plain_of:ty),*) -> $plain_result:ty;)*) => {
+        $(fn $name(&self, request: &Request, $($arg: $of),*) -> Result<$result, Errno> {
+            self.shared.$name(request, $($arg),*)
+        })*
+        $(fn $plain(&self, _: &Request, $($plain_arg: $plain_of),*) -> Result<$plain_result, Errno> {
+            self.shared.$plain($($plain_arg),*)
+        })*
+    };
+}
+
 impl FileSystem for HostFs {
     fn root(&self) -> NewInode {
         self.shared.root_inode()
@@ -97,24 +110,42 @@ impl FileSystem for HostFs {
         }
     }
 
-    fn lookup(&self, _request: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
+    forwarded! {
+        fn link(dir: &Inode, name: &[u8], inode: &Inode) -> After;
+        fn unlink(dir: &Inode, name: &[u8], inode: &Inode) -> After;
+        fn rename(rename: &Rename<'_>) -> After;
+        fn set_attr(inode: &Inode, set: &SetAttr) -> After;
+        fn open(inode: &Inode, flags: OpenFlags) -> Opened;
+        fn write(file: &Open<'_>, at: Position, data: &[u8]) -> Written;
+        fn copy_range(from: (&Open<'_>, u64), to: (&Open<'_>, u64), len: u64, how: Copying) -> Written;
+        fn set_len(inode: &Inode, len: u64) -> (u64, After);
+        fn allocate(file: &Open<'_>, how: Allocate, keep_size: bool, offset: u64, len: u64) -> u64;
+        fn set_xattr(inode: &Inode, name: &[u8], value: &[u8], how: SetXattr) -> ();
+        fn remove_xattr(inode: &Inode, name: &[u8]) -> ();
+        fn set_inode_flags(inode: &Inode, flags: InodeFlags) -> ();
+
+        without request:
+        fn by_id(id: &FileId) -> NewInode;
+        fn parent(id: &FileId) -> (FileId, Box<[u8]>);
+        fn read_link(inode: &Inode) -> Box<[u8]>;
+        fn attributes(inode: &Inode) -> Attr;
+        fn birth(inode: &Inode) -> Option<i64>;
+        fn read(file: &Open<'_>, offset: u64, buf: &mut [u8]) -> usize;
+        fn seek(file: &Open<'_>, offset: u64, what: SeekFor) -> u64;
+        fn sync(file: &Open<'_>, data_only: bool) -> ();
+        fn flush(file: &Open<'_>) -> ();
+        fn get_xattr(inode: &Inode, name: &[u8]) -> Box<[u8]>;
+        fn list_xattrs(inode: &Inode) -> Vec<Box<[u8]>>;
+        fn inode_flags(inode: &Inode) -> InodeFlags;
+        fn statfs(inode: &Inode) -> StatFs;
+    }
+
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         self.shared.lookup(dir, name)
     }
 
     fn id(&self, inode: &Inode) -> Option<FileId> {
         self.shared.id(inode)
-    }
-
-    fn by_id(&self, _: &Request, id: &FileId) -> Result<NewInode, Errno> {
-        self.shared.by_id(id)
-    }
-
-    fn parent(&self, _: &Request, id: &FileId) -> Result<(FileId, Box<[u8]>), Errno> {
-        self.shared.parent(id)
-    }
-
-    fn read_link(&self, _request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno> {
-        self.shared.read_link(inode)
     }
 
     fn read_dir(
@@ -135,121 +166,8 @@ impl FileSystem for HostFs {
         }
     }
 
-    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
-        self.shared.link(request, dir, name, inode).map(|()| After::NONE)
-    }
-
-    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
-        self.shared.unlink(request, dir, name, inode).map(|()| After::NONE)
-    }
-
-    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
-        self.shared.rename(request, rename).map(|()| After::NONE)
-    }
-
-    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
-        self.shared.set_attr(request, inode, set).map(|()| After::NONE)
-    }
-
-    fn attributes(&self, _request: &Request, inode: &Inode) -> Result<Attr, Errno> {
-        self.shared.attributes(inode)
-    }
-
-    fn birth(&self, _: &Request, inode: &Inode) -> Result<Option<i64>, Errno> {
-        self.shared.birth(inode)
-    }
-
-    fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
-        self.shared.open(request, inode, flags)
-    }
-
     fn release(&self, file: Open<'_>) {
         self.shared.release(&file);
-    }
-
-    fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        self.shared.read(file, offset, buf)
-    }
-
-    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
-        match at {
-            Position::At(offset) => self.shared.write_at(request, file, offset, data),
-            Position::End(end) => self.shared.append(request, file, end, data),
-        }
-    }
-
-    fn copy_range(
-        &self,
-        request: &Request,
-        from: (&Open<'_>, u64),
-        to: (&Open<'_>, u64),
-        len: u64,
-        how: Copying,
-    ) -> Result<Written, Errno> {
-        self.shared.copy_range(request, from, to, len, how)
-    }
-
-    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
-        self.shared.set_len(request, inode, len).map(|blocks| (blocks, After::NONE))
-    }
-
-    fn allocate(
-        &self,
-        request: &Request,
-        file: &Open<'_>,
-        how: Allocate,
-        keep_size: bool,
-        offset: u64,
-        len: u64,
-    ) -> Result<u64, Errno> {
-        self.shared.allocate(request, file, how, keep_size, offset, len)
-    }
-
-    fn seek(&self, _: &Request, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno> {
-        self.shared.seek(file, offset, what)
-    }
-
-    fn sync(&self, _: &Request, file: &Open<'_>, data_only: bool) -> Result<(), Errno> {
-        self.shared.sync(file, data_only)
-    }
-
-    fn flush(&self, _: &Request, file: &Open<'_>) -> Result<(), Errno> {
-        self.shared.flush(file)
-    }
-
-    fn get_xattr(&self, _: &Request, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
-        self.shared.get_xattr(inode, name)
-    }
-
-    fn set_xattr(
-        &self,
-        request: &Request,
-        inode: &Inode,
-        name: &[u8],
-        value: &[u8],
-        how: SetXattr,
-    ) -> Result<(), Errno> {
-        self.shared.set_xattr(request, inode, name, value, how)
-    }
-
-    fn remove_xattr(&self, request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
-        self.shared.remove_xattr(request, inode, name)
-    }
-
-    fn list_xattrs(&self, _: &Request, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
-        self.shared.list_xattrs(inode)
-    }
-
-    fn inode_flags(&self, _: &Request, inode: &Inode) -> Result<InodeFlags, Errno> {
-        self.shared.inode_flags(inode)
-    }
-
-    fn set_inode_flags(&self, request: &Request, inode: &Inode, flags: InodeFlags) -> Result<(), Errno> {
-        self.shared.set_inode_flags(request, inode, flags)
-    }
-
-    fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {
-        self.shared.statfs()
     }
 
     fn evict(&self, inode: &Inode) {

@@ -19,7 +19,7 @@ use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
 use vfs::{Attr, S_IFMT};
 
 /// The number of successive nodes that files with the same hash may have.
-pub(crate) const NEIGHBOURS: u64 = 4;
+const NEIGHBOURS: u64 = 4;
 
 /// The fields that are requested from `statx(2)`.
 pub(crate) const STATX_MASK: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);

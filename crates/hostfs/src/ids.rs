@@ -29,15 +29,16 @@ use crate::descriptors::Place;
 use crate::errno::errno;
 use crate::host::{self, ProcPath};
 use crate::identity::{birth, dev_of};
-use crate::options::{AccessTimes, Revalidate};
-use crate::shared::{Shared, nanoseconds};
+use crate::node::{Life, NameAt};
+use crate::options::AccessTimes;
+use crate::shared::Shared;
 use crate::system;
 use core::mem::MaybeUninit;
 use rustix::fs::{FileType, OFlags, Statx};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Errno, FileId, Inode, NewInode, PATH_MAX, S_IFDIR, S_IFMT, Valid};
+use vfs::{Errno, FileId, Inode, NewInode, PATH_MAX, S_IFDIR, S_IFMT};
 
 /// The first byte of each id.
 const VERSION: u8 = 1;
@@ -147,11 +148,7 @@ impl Shared {
         let parts = Parts::of(id)?;
         let found = self.open_id(&parts)?;
         let attr = self.identities.attr(&found.stat);
-        let valid = match self.options.policy {
-            Revalidate::Exclusive => Valid::UntilInvalidated,
-            Revalidate::Always => Valid::For(0),
-            Revalidate::Ttl(ttl) => Valid::For(nanoseconds(ttl)),
-        };
+        let valid = self.options.policy.valid();
         let mut new = NewInode { node: self.identities.node(&found.stat), attr, valid, ..NewInode::default() };
         if found.is_dir() {
             self.check_inside(&found)?;
@@ -160,16 +157,25 @@ impl Shared {
             }
             return Ok(new);
         }
-        let place = self.place_of(&found, parts.dir)?;
+        let recorded = self.recorded(&found);
+        let is_recorded = recorded.is_some();
+        let place = recorded.map_or_else(|| self.place_of(&found, parts.dir), Ok)?;
         if self.applies_acls() && attr.kind() != vfs::S_IFLNK {
             host::read_acls(&place.dir, &place.name, &mut new);
         }
         let Found { fd, stat } = found;
-        let node = self.table.note_found(&self.identities, &stat);
-        drop(self.keep_path(&node, fd));
+        let (node, _) = self.table.record(&self.identities, &stat, NameAt { dir: 0, name: b"" }, |_| false);
+        let fd = self.keep_path(&node, fd);
         let mut state = node.state();
-        // One that the VFS has already is reached as before.
-        state.is_pinned |= !state.is_attached() && state.fds() != 0;
+        // One that the VFS has already is reached as before, unless it lost that name while it could not be kept open.
+        if !(state.is_attached() && is_recorded) && state.life != Life::Dropped {
+            state.is_pinned = true;
+            // The budget may have closed it again before.
+            if state.fds() == 0 {
+                state.path = Some(fd);
+                self.budget.count(1, 0);
+            }
+        }
         new.node = node.id;
         Ok(new)
     }

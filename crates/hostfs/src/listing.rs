@@ -26,7 +26,7 @@ use rustix::fs::{FileType, OFlags, RawDirEntry, SeekFrom};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{DirEntry, Errno, Open, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
+use vfs::{DirEntry, Errno, Open, S_IFMT};
 
 /// Bytes of one read.
 const PIECE: usize = 32 << 10;
@@ -161,13 +161,7 @@ fn device(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
 /// The type of an entry; read from its attributes if the listing does not have it.
 fn kind_of(kind: FileType, dir: BorrowedFd<'_>, name: &[u8]) -> u32 {
     match kind {
-        FileType::RegularFile => S_IFREG,
-        FileType::Directory => S_IFDIR,
-        FileType::Symlink => S_IFLNK,
-        FileType::Fifo => S_IFIFO,
-        FileType::Socket => S_IFSOCK,
-        FileType::CharacterDevice => S_IFCHR,
-        FileType::BlockDevice => S_IFBLK,
         FileType::Unknown => host::stat_at(dir, name).map_or(0, |stat| u32::from(stat.stx_mode) & S_IFMT),
+        kind => kind.as_raw_mode(),
     }
 }

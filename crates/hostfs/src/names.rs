@@ -20,7 +20,7 @@ use crate::table::{Ended, Sighting};
 use rustix::fs::OFlags;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Errno, Inode, NewInode, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT};
+use vfs::{After, Errno, Inode, NewInode, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT};
 
 /// What [`Shared::pin`] did.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ impl Shared {
                 return Err(error);
             }
         };
-        let node = self.note_sighting(&Sighting { stat: &stat, at, moves });
+        let node = self.note_sighting(&Sighting { stat: &stat, at, moves }).id;
         self.note_found(at, Some(node));
         let attr = self.identities.attr(&stat);
         let mut new = NewInode { node, attr, valid: self.valid(dir, node, &stat), ..NewInode::default() };
@@ -77,7 +77,7 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::link`].
-    pub(crate) fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    pub(crate) fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
         let to = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
         let at = NameAt { dir: dir.node(), name };
@@ -100,11 +100,11 @@ impl Shared {
             self.budget.queue(node);
         }
         change.note_result(at, Some(node.id));
-        Ok(())
+        Ok(After::NONE)
     }
 
     /// See [`vfs::FileSystem::unlink`].
-    pub(crate) fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    pub(crate) fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
         let fd = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
         let is_dir = inode.mode() & S_IFMT == S_IFDIR;
@@ -116,7 +116,7 @@ impl Shared {
         self.end_pin(node, pin, at, done.is_ok());
         done.inspect_err(|error| self.doubt(*error, [at]))?;
         change.note_result(at, None);
-        Ok(())
+        Ok(After::NONE)
     }
 
     /// Pins a file that is about to lose its recorded name, and opens it if it has no descriptor. If the open fails, the
@@ -168,7 +168,7 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::rename`].
-    pub(crate) fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+    pub(crate) fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
         let Rename { old_dir, old_name: old, new_dir, new_name: new, inode, target, flags } = *rename;
         let (from, to) = (self.dir_fd(old_dir, old)?, self.dir_fd(new_dir, new)?);
         let node = self.node(inode)?;
@@ -196,7 +196,7 @@ impl Shared {
         let left = target_node.filter(|_| is_exchange).map(|target| target.id);
         change.note_result(old_at, left);
         change.note_result(new_at, Some(node.id));
-        Ok(())
+        Ok(After::NONE)
     }
 
     /// See [`vfs::FileSystem::read_link`].
@@ -272,8 +272,7 @@ mod tests {
     fn record(shared: &Shared, name: &str) -> Arc<Node> {
         let at = NameAt { dir: shared.root.id, name: name.as_bytes() };
         let stat = shared.stat_at(shared.root_fd.as_fd(), at.name).unwrap();
-        let id = shared.note_sighting(&Sighting { stat: &stat, at, moves: shared.table.moves() });
-        shared.table.get(id).unwrap()
+        shared.note_sighting(&Sighting { stat: &stat, at, moves: shared.table.moves() })
     }
 
     fn counts(shared: &Shared) -> (usize, usize) {

@@ -58,9 +58,10 @@ pub(crate) struct Node {
 }
 
 /// Whether the table has a record, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Life {
     /// The VFS may have an inode of the file.
+    #[default]
     Used,
     /// The VFS evicted the inode: the table keeps the record for a while.
     Cold,
@@ -69,7 +70,7 @@ pub(crate) enum Life {
 }
 
 /// The part of a record that changes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct State {
     /// The directory where the file was found last.
     pub(crate) parent: u64,
@@ -102,29 +103,8 @@ pub(crate) struct State {
 
 impl Node {
     pub(crate) fn new(id: u64, ino: u64, is_elsewhere: bool, at: NameAt<'_>) -> Self {
-        let state = State {
-            parent: at.dir,
-            name: at.name.into(),
-            path: None,
-            data: None,
-            opens: 0,
-            watch: 0,
-            access: 0,
-            is_pinned: false,
-            is_queued: false,
-            life: Life::Used,
-            inodes: 0,
-            is_unwatched: false,
-            was_closed: false,
-        };
-        Self {
-            id,
-            ino,
-            is_elsewhere,
-            state: Mutex::new(state),
-            used: AtomicBool::new(false),
-            own_round: AtomicU32::new(0),
-        }
+        let state = Mutex::new(State { parent: at.dir, name: at.name.into(), ..State::default() });
+        Self { id, ino, is_elsewhere, state, used: AtomicBool::new(false), own_round: AtomicU32::new(0) }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

@@ -4,6 +4,7 @@
 
 use crate::system;
 use core::time::Duration;
+use vfs::Valid;
 
 /// The largest budget of [`HostOptions::default`].
 const MAX_DEFAULT_FDS: u64 = 16_384;
@@ -67,6 +68,17 @@ pub enum Revalidate {
     Ttl(Duration),
     /// Not at all: each use is a request to the host. [`HostOptions::watch`] has no effect.
     Always,
+}
+
+impl Revalidate {
+    /// How long an answer is valid that no watch invalidates.
+    pub(crate) fn valid(self) -> Valid {
+        match self {
+            Self::Exclusive => Valid::UntilInvalidated,
+            Self::Ttl(ttl) => Valid::For(u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX)),
+            Self::Always => Valid::For(0),
+        }
+    }
 }
 
 /// What becomes of the POSIX ACLs of the source. The host obeys them for each change in any case ([`Ownership::Caller`]), and

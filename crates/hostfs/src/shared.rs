@@ -116,10 +116,8 @@ impl Shared {
 
     /// The root for the VFS.
     pub(crate) fn root_inode(&self) -> NewInode {
-        let valid = match self.options.policy {
-            Revalidate::Ttl(ttl) if self.root.state().watch == 0 => Valid::For(nanoseconds(ttl)),
-            _ => self.default_valid(),
-        };
+        let is_watched = self.root.state().watch != 0;
+        let valid = if is_watched { self.default_valid() } else { self.options.policy.valid() };
         let mut new = NewInode { node: self.root.id, attr: self.root_attr, valid, ..NewInode::default() };
         if self.applies_acls() {
             host::read_acls(&self.root_fd, b".", &mut new);
@@ -158,11 +156,6 @@ impl Shared {
             invalidator.inode(node);
         }
         Errno::ESTALE
-    }
-
-    /// Notes that a file was changed: the VFS requests its attributes before it shows them.
-    pub(crate) fn mark_stale(&self, inode: &Inode) {
-        inode.mark_stale();
     }
 
     /// Logs once that the source was removed, if these are its attributes and it was. Names in it then fail with `ENOENT`,
@@ -235,14 +228,10 @@ impl Shared {
 
     /// How long the host's answer about `node` in `dir` may be cached.
     pub(crate) fn valid(&self, dir: &Node, node: u64, stat: &Statx) -> Valid {
+        let is_watched = || self.watches.is_some() && self.is_watched(node, stat) && dir.state().watch != 0;
         match self.options.policy {
-            Revalidate::Exclusive => Valid::UntilInvalidated,
-            Revalidate::Always => Valid::For(0),
-            Revalidate::Ttl(ttl) if self.watches.is_none() => Valid::For(nanoseconds(ttl)),
-            Revalidate::Ttl(ttl) => {
-                let is_watched = self.is_watched(node, stat) && dir.state().watch != 0;
-                if is_watched { Valid::UntilInvalidated } else { Valid::For(nanoseconds(ttl)) }
-            }
+            Revalidate::Ttl(_) if is_watched() => Valid::UntilInvalidated,
+            policy => policy.valid(),
         }
     }
 
@@ -261,29 +250,19 @@ impl Shared {
     /// watched, they have the directory's own time ([`Shared::valid`]).
     pub(crate) fn default_valid(&self) -> Valid {
         match self.options.policy {
-            Revalidate::Exclusive => Valid::UntilInvalidated,
-            Revalidate::Always => Valid::For(0),
             Revalidate::Ttl(_) if self.watches.is_some() => Valid::UntilInvalidated,
-            Revalidate::Ttl(ttl) => Valid::For(nanoseconds(ttl)),
+            policy => policy.valid(),
         }
     }
 
     /// Whether listings may be cached: those of directories whose answers have no time of validity.
     pub(crate) fn keeps_listings(&self) -> bool {
-        match self.options.policy {
-            Revalidate::Exclusive => true,
-            Revalidate::Ttl(_) => self.watches.is_some(),
-            Revalidate::Always => false,
-        }
+        self.default_valid() == Valid::UntilInvalidated
     }
 
     /// Marks the root stale if `dir` is the root and its time is over: no lookup of its name would revalidate it.
     pub(crate) fn mark_root_stale(&self, dir: &Inode) {
-        let ttl = match self.options.policy {
-            Revalidate::Ttl(ttl) => nanoseconds(ttl),
-            Revalidate::Always => 0,
-            Revalidate::Exclusive => return,
-        };
+        let Valid::For(ttl) = self.options.policy.valid() else { return };
         if dir.node() != self.root.id {
             return;
         }
@@ -291,17 +270,17 @@ impl Shared {
         // Relaxed: a time, on which nothing depends.
         if now.saturating_sub(self.root_marked.load(Relaxed)) >= ttl {
             self.root_marked.store(now, Relaxed);
-            self.mark_stale(dir);
+            dir.mark_stale();
         }
     }
 
-    /// Notes a file that was found; returns its node.
-    pub(crate) fn note_sighting(&self, sighting: &Sighting<'_>) -> u64 {
-        let (id, is_reachable) = self.table.note_sighting(&self.identities, sighting);
-        if is_reachable && let Some(node) = self.table.get(id) {
+    /// Notes a file that was found; returns its record.
+    pub(crate) fn note_sighting(&self, sighting: &Sighting<'_>) -> Arc<Node> {
+        let (node, is_reachable) = self.table.note_sighting(&self.identities, sighting);
+        if is_reachable {
             self.budget.queue(&node);
         }
-        id
+        node
     }
 
     /// Notes the node that a lookup found at a name.
@@ -319,9 +298,4 @@ impl Shared {
             watches.add(dir, fd);
         }
     }
-}
-
-/// A time in nanoseconds.
-pub(crate) fn nanoseconds(time: core::time::Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -19,8 +19,8 @@
 //! # Where it comes from
 //! As the table of `lightfoot-pathfs`.
 
-use crate::identity::{Identities, NEIGHBOURS, dev_of};
-use crate::node::{Attached, Fds, Life, NameAt, Node};
+use crate::identity::{Identities, dev_of};
+use crate::node::{Attached, Fds, Life, NameAt, Node, State};
 use core::hash::{BuildHasherDefault, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
@@ -123,61 +123,41 @@ impl Table {
         self.shard(id).lock().get(&id).cloned()
     }
 
-    /// The node of a file that was found; makes its record if there is none. The flag is set if the record was
-    /// pinned and now has a name again.
-    pub(crate) fn note_sighting(&self, identities: &Identities, sighting: &Sighting<'_>) -> (u64, bool) {
-        let Sighting { stat, at, .. } = *sighting;
-        let mut id = identities.node(stat);
-        for _ in 0..NEIGHBOURS {
-            match self.shard(id).lock().entry(id) {
-                Entry::Vacant(vacant) => {
-                    let node = Node::new(id, stat.stx_ino, dev_of(stat) != identities.dev(), at);
-                    vacant.insert(Arc::new(node));
-                    return (id, false);
-                }
-                Entry::Occupied(found) if found.get().ino == stat.stx_ino => {
-                    return (id, self.note_again(found.get(), sighting));
-                }
-                Entry::Occupied(_) => id = id.wrapping_add(1).max(1),
-            }
-        }
-        // Four files with the same hash: the last two count as one file.
-        (id.wrapping_sub(1).max(1), false)
-    }
-
-    /// Notes where a file with a record was found. Returns whether it was pinned and now has a name again.
-    fn note_again(&self, node: &Node, sighting: &Sighting<'_>) -> bool {
-        let mut state = node.state();
-        state.life = Life::Used;
-        if self.moves() != sighting.moves {
-            return false;
-        }
-        state.set_place(sighting.at);
-        core::mem::take(&mut state.is_pinned)
-    }
-
-    /// Makes the record of a file that was just created.
-    pub(crate) fn add_created(&self, identities: &Identities, sighting: &Sighting<'_>) -> Option<Arc<Node>> {
-        let (id, _) = self.note_sighting(identities, sighting);
-        self.get(id)
-    }
-
-    /// The record of a file that was found without a name; makes one if there is none.
-    pub(crate) fn note_found(&self, identities: &Identities, stat: &Statx) -> Arc<Node> {
+    /// The record of a file; makes one at the place `at` if there is none. The result of `known` for one that there is.
+    pub(crate) fn record(
+        &self,
+        identities: &Identities,
+        stat: &Statx,
+        at: NameAt<'_>,
+        known: impl FnOnce(&mut State) -> bool,
+    ) -> (Arc<Node>, bool) {
         let mut id = identities.node(stat);
         loop {
             match self.shard(id).lock().entry(id) {
                 Entry::Vacant(vacant) => {
-                    let nowhere = NameAt { dir: 0, name: b"" };
-                    return vacant.insert(Arc::new(Node::new(id, stat.stx_ino, false, nowhere))).clone();
+                    let node = Node::new(id, stat.stx_ino, dev_of(stat) != identities.dev(), at);
+                    return (vacant.insert(Arc::new(node)).clone(), false);
                 }
                 Entry::Occupied(found) if found.get().ino == stat.stx_ino => {
-                    found.get().state().life = Life::Used;
-                    return found.get().clone();
+                    let mut state = found.get().state();
+                    state.life = Life::Used;
+                    return (found.get().clone(), known(&mut state));
                 }
                 Entry::Occupied(_) => id = id.wrapping_add(1).max(1),
             }
         }
+    }
+
+    /// The record of a file that was found at a name. The flag is set if the record was pinned and now has a name again.
+    pub(crate) fn note_sighting(&self, identities: &Identities, sighting: &Sighting<'_>) -> (Arc<Node>, bool) {
+        let Sighting { stat, at, moves } = *sighting;
+        self.record(identities, stat, at, |state| {
+            if self.moves() != moves {
+                return false;
+            }
+            state.set_place(at);
+            core::mem::take(&mut state.is_pinned)
+        })
     }
 
     /// Adds a record.

@@ -21,7 +21,6 @@ pub const F_OK: u32 = 0;
 /// assert_eq!(ann.read("/secret").unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Credentials;
 
 /// The privileges of root, one by one.
@@ -38,7 +37,6 @@ pub use vfs::Credentials;
 /// assert!(backup.write("/file", "").is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Capabilities;
 
 /// Protections for directories that all users may write, such as `/tmp`.
@@ -56,5 +54,4 @@ pub use vfs::Capabilities;
 /// assert_eq!(ctx.write("/tmp/report", "x").unwrap_err().raw_os_error(), Some(13)); // EACCES: the link is mallory's
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Policy;

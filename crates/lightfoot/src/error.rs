@@ -10,7 +10,6 @@
 /// assert_eq!(Errno::ENOENT.name(), "ENOENT");
 /// assert_eq!(std::io::Error::from(Errno::EROFS).kind(), std::io::ErrorKind::ReadOnlyFilesystem);
 /// ```
-#[doc(inline)]
 pub use vfs::Errno;
 
 pub(crate) fn error(errno: Errno) -> std::io::Error {

@@ -14,7 +14,6 @@
 /// assert_eq!(ctx.write("/public/file", "more").unwrap_err().raw_os_error(), Some(30)); // EROFS
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::MountFlags;
 
 /// How [`View::unmount`](crate::View::unmount) unmounts.
@@ -31,7 +30,6 @@ pub use vfs::MountFlags;
 /// file.write_at(b"still here", 0)?; // An open file stays usable.
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::UnmountFlags;
 
 /// What [`View::rename_with`](crate::View::rename_with) does if the new name exists.
@@ -48,7 +46,6 @@ pub use vfs::UnmountFlags;
 /// assert_eq!(ctx.read("/next")?, b"old release");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::RenameFlags;
 
 /// How far paths may lead: [`Dir::within`](crate::Dir::within), [`OpenOptions::resolve`](crate::OpenOptions::resolve).
@@ -67,7 +64,6 @@ pub use vfs::RenameFlags;
 /// assert_eq!(strict.read("link").unwrap_err().raw_os_error(), Some(40)); // ELOOP
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Resolve;
 
 /// What [`File::allocate`](crate::File::allocate) does with a range of a file.
@@ -83,7 +79,6 @@ pub use vfs::Resolve;
 /// assert_eq!(file.metadata()?.blocks() * 512, 2 * 4096);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Allocate;
 
 /// Whether [`View::set_xattr`](crate::View::set_xattr) creates an attribute, replaces it, or does either.
@@ -98,7 +93,6 @@ pub use vfs::Allocate;
 /// assert_eq!(again.unwrap_err().raw_os_error(), Some(17)); // EEXIST
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::SetXattr;
 
 /// The kind of lock that [`File::lock_range`](crate::File::lock_range) takes.
@@ -116,7 +110,6 @@ pub use vfs::SetXattr;
 /// writer.lock_range(LockKind::Exclusive, 0..50, LockWait::Never)?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::LockKind;
 
 /// How long [`File::lock_range`](crate::File::lock_range) waits for a lock.
@@ -134,5 +127,4 @@ pub use vfs::LockKind;
 /// assert_eq!(late.kind(), std::io::ErrorKind::TimedOut);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::LockWait;

@@ -58,7 +58,6 @@ pub use vfs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IF
 /// assert_eq!(Vfs::new(Greeting).context().read_to_string("/greeting")?, "hello");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::FileSystem;
 
 /// A file system around another one, which changes some of its methods.
@@ -88,7 +87,6 @@ pub use vfs::FileSystem;
 /// assert_eq!(ctx.read_to_string("/file")?, "HELLO");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Layer;
 
 /// A file system by whole paths, the shorter way. [`PathAdapter`] makes a [`FileSystem`] of it.
@@ -127,7 +125,6 @@ pub use vfs::Layer;
 /// assert!(!ctx.exists("/twelve"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use pathfs::PathFileSystem;
 
 /// Makes a [`FileSystem`] of a [`PathFileSystem`].
@@ -151,7 +148,6 @@ pub use pathfs::PathFileSystem;
 /// assert!(!ctx.exists("/empty/file"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use pathfs::PathAdapter;
 
 /// One entry of a listing by [`PathFileSystem::read_dir`].
@@ -163,7 +159,6 @@ pub use pathfs::PathAdapter;
 /// let listing: Vec<_> = names.map(|name| PathEntry { name: name.as_bytes().into(), kind: S_IFREG }).into();
 /// assert_eq!(&*listing[1].name, b"b.txt");
 /// ```
-#[doc(inline)]
 pub use pathfs::PathEntry;
 
 /// The attributes of a file, as a file system returns them.
@@ -175,7 +170,6 @@ pub use pathfs::PathEntry;
 /// assert_eq!(link.kind(), S_IFLNK);
 /// assert!(!link.is_dir());
 /// ```
-#[doc(inline)]
 pub use vfs::Attr;
 
 /// What [`FileSystem::lookup`] returns: a file, its attributes, and how long the answer is valid.
@@ -193,7 +187,6 @@ pub use vfs::Attr;
 /// };
 /// assert_eq!(link.link_body.as_deref(), Some(b"target".as_slice()));
 /// ```
-#[doc(inline)]
 pub use vfs::NewInode;
 
 /// What [`FileSystem::create`] makes: a file with its attributes, a link's body, the ACLs that it inherits, and its labels.
@@ -227,7 +220,6 @@ pub use vfs::NewInode;
 ///     // `lookup`, `get_xattr`...
 /// }
 /// ```
-#[doc(inline)]
 pub use vfs::NewNode;
 
 /// A file that the VFS has, as it passes it to methods of [`FileSystem`]. `node` is the number that you gave it.
@@ -258,7 +250,6 @@ pub use vfs::NewNode;
 /// # assert_eq!(ctx.read("/file")?, b"hello");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Inode;
 
 /// One entry of a directory: its name, inode number and type.
@@ -269,7 +260,6 @@ pub use vfs::Inode;
 /// let entry = DirEntry { name: b"colour".as_slice().into(), ino: 2, kind: S_IFREG };
 /// assert_eq!(&*entry.name, b"colour");
 /// ```
-#[doc(inline)]
 pub use vfs::DirEntry;
 
 /// One entry of a listing by [`FileSystem::read_dir`].
@@ -291,7 +281,6 @@ pub use vfs::DirEntry;
 /// list(&["a", "b", "c"], 1, &mut |listed| { cookies.push(listed.cookie); true });
 /// assert_eq!(cookies, [2, 3]);
 /// ```
-#[doc(inline)]
 pub use vfs::Listed;
 
 /// The names that a walk needs after the one that it looks up, and the answers about them.
@@ -311,7 +300,6 @@ pub use vfs::Listed;
 /// lookup(&mut next);
 /// assert_eq!(next.answers().len(), 3);
 /// ```
-#[doc(inline)]
 pub use vfs::NextNames;
 
 /// What the caller of [`FileSystem::read_dir`] uses.
@@ -328,7 +316,6 @@ pub use vfs::NextNames;
 /// assert!(entry(b"a", 1, Want::ATTRIBUTES, NewInode::default).inode.is_some());
 /// assert!(entry(b"a", 1, Want::NAMES, NewInode::default).inode.is_none());
 /// ```
-#[doc(inline)]
 pub use vfs::Want;
 
 /// Tells the caches that a file changed behind the VFS.
@@ -378,7 +365,6 @@ pub use vfs::Want;
 /// flag.set();
 /// assert!(ctx.exists("/ready"));
 /// ```
-#[doc(inline)]
 pub use vfs::Invalidator;
 
 /// An access control list, for a file system that stores some: [`NewInode::access_acl`].
@@ -392,7 +378,6 @@ pub use vfs::Invalidator;
 /// assert_eq!(Acl::from_xattr(&acl.to_xattr())?, Some(acl));
 /// # Ok::<(), lightfoot::Errno>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Acl;
 
 /// One line of an access control list: to whom it applies, and what it allows (read 4, write 2, execute 1).
@@ -405,7 +390,6 @@ pub use vfs::Acl;
 /// assert_eq!(acl, Acl::from_mode(0o640));
 /// # Ok::<(), lightfoot::Errno>(())
 /// ```
-#[doc(inline)]
 pub use vfs::AclEntry;
 
 /// To whom a line of an access control list applies.
@@ -416,7 +400,6 @@ pub use vfs::AclEntry;
 /// let tags: Vec<_> = Acl::from_mode(0o640).entries().iter().map(|entry| entry.tag).collect();
 /// assert_eq!(tags, [AclTag::UserObj, AclTag::GroupObj, AclTag::Other]);
 /// ```
-#[doc(inline)]
 pub use vfs::AclTag;
 
 /// How a file is opened: an argument of [`FileSystem::open`].
@@ -428,7 +411,6 @@ pub use vfs::AclTag;
 /// assert!(flags.can_read());
 /// assert!(!OpenFlags::WRONLY.can_read());
 /// ```
-#[doc(inline)]
 pub use vfs::OpenFlags;
 
 /// ```
@@ -437,5 +419,4 @@ pub use vfs::OpenFlags;
 /// let flags = InodeFlags::from_bits_retain(0x8_0000) | InodeFlags::NODUMP;
 /// assert_eq!(flags.bits(), 0x8_0040);
 /// ```
-#[doc(inline)]
 pub use vfs::InodeFlags;

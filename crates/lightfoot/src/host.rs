@@ -13,7 +13,6 @@
 /// assert_eq!(ctx.read_to_string("/host/file")?, "of the host");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use hostfs::HostFs;
 
 /// How a host directory is shown.
@@ -27,7 +26,6 @@ pub use hostfs::HostFs;
 /// assert_eq!(ctx.create_dir("/new").unwrap_err().kind(), std::io::ErrorKind::ReadOnlyFilesystem);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use hostfs::HostOptions;
 
 /// How long answers of the host may be cached.
@@ -46,7 +44,6 @@ pub use hostfs::HostOptions;
 /// assert!(ctx.exists("/late"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use hostfs::Revalidate;
 
 /// Whether file systems that are mounted below the directory are shown.
@@ -59,7 +56,6 @@ pub use hostfs::Revalidate;
 /// assert!(ctx.exists("/proc/self")); // `/proc` is another mount.
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use hostfs::MountPoints;
 
 /// With whose rights the host is changed.
@@ -75,7 +71,6 @@ pub use hostfs::MountPoints;
 /// assert_eq!(std::fs::metadata(source.path().join("file"))?.uid(), process); // Of this process, whatever the caller is.
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use hostfs::Ownership;
 
 /// What becomes of POSIX ACLs on the host.
@@ -92,7 +87,6 @@ pub use hostfs::Ownership;
 /// assert_eq!(refused.raw_os_error(), Some(95)); // EOPNOTSUPP
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use hostfs::HostAcls;
 
 /// Which reads change access times on the host.
@@ -111,7 +105,6 @@ pub use hostfs::HostAcls;
 /// assert_eq!((before.atime(), before.atime_nsec()), (after.atime(), after.atime_nsec()));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use hostfs::AccessTimes;
 
 /// A handle of a [`HostFs`] that was given to a tree.
@@ -128,7 +121,6 @@ pub use hostfs::AccessTimes;
 /// # assert!(handle.stats().nodes > 0);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use hostfs::HostHandle;
 
 /// What a [`HostFs`] holds and did.
@@ -141,5 +133,4 @@ pub use hostfs::HostHandle;
 /// assert!(fs.stats().open_fds <= 100);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use hostfs::HostStats;

@@ -11,7 +11,6 @@
 /// assert_eq!(ctx.metadata("/tmp")?.mode() & 0o7777, 0o1777);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use ramfs::RamFs;
 
 /// The options of a file system in memory.
@@ -24,7 +23,6 @@ pub use ramfs::RamFs;
 /// assert_eq!(ctx.read("/README")?, b"text");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use ramfs::RamOptions;
 
 /// How much a file system in memory may hold.
@@ -38,7 +36,6 @@ pub use ramfs::RamOptions;
 /// assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use ramfs::RamLimits;
 
 /// How much each user may hold: [`RamLimits::per_user`].
@@ -56,7 +53,6 @@ pub use ramfs::RamLimits;
 /// assert_eq!(third.kind(), std::io::ErrorKind::QuotaExceeded);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use ramfs::UserLimits;
 
 /// How many bytes the cache of one file system may hold. File systems in memory do not need one: their names are
@@ -71,5 +67,4 @@ pub use ramfs::UserLimits;
 /// assert!(ctx.is_dir("/"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Budget;

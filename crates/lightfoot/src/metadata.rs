@@ -32,6 +32,18 @@ pub struct Metadata {
     dev: u64,
 }
 
+/// Methods that return one of the attributes.
+macro_rules! attributes {
+    ($($(#[$meta:meta])* $name:ident: $type:ty = |$attr:ident| $value:expr;)*) => {
+        $($(#[$meta])*
+        #[must_use]
+        pub fn $name(&self) -> $type {
+            let $attr = self.attr.unpack();
+            $value
+        })*
+    };
+}
+
 impl Metadata {
     #[inline(always)]
     pub(crate) fn new(attr: PackedAttr, dev: u64) -> Self {
@@ -40,43 +52,6 @@ impl Metadata {
 
     pub(crate) fn attr(&self) -> Attr {
         self.attr.unpack()
-    }
-
-    /// What kind of file it is.
-    #[must_use]
-    pub fn file_type(&self) -> FileType {
-        FileType::new(self.attr.unpack().mode)
-    }
-
-    /// Whether it is a directory.
-    #[must_use]
-    pub fn is_dir(&self) -> bool {
-        self.file_type().is_dir()
-    }
-
-    /// Whether it is a regular file.
-    #[must_use]
-    pub fn is_file(&self) -> bool {
-        self.file_type().is_file()
-    }
-
-    /// Whether it is a symbolic link.
-    #[must_use]
-    pub fn is_symlink(&self) -> bool {
-        self.file_type().is_symlink()
-    }
-
-    /// Length in bytes.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "std's Metadata has none")]
-    pub fn len(&self) -> u64 {
-        self.attr.unpack().size
-    }
-
-    /// Permission bits.
-    #[must_use]
-    pub fn permissions(&self) -> Permissions {
-        Permissions::from_mode(self.attr.unpack().mode)
     }
 
     /// Time of the last change of the contents.
@@ -110,112 +85,60 @@ impl Metadata {
         self.dev
     }
 
-    /// Inode number, unique in its file system.
-    #[must_use]
-    pub fn ino(&self) -> u64 {
-        self.attr.unpack().ino
-    }
-
-    /// File type and permission bits.
-    #[must_use]
-    pub fn mode(&self) -> u32 {
-        self.attr.unpack().mode
-    }
-
-    /// Number of names.
-    #[must_use]
-    pub fn nlink(&self) -> u64 {
-        self.attr.unpack().nlink.into()
-    }
-
-    /// Owner.
-    #[must_use]
-    pub fn uid(&self) -> u32 {
-        self.attr.unpack().uid
-    }
-
-    /// Group.
-    #[must_use]
-    pub fn gid(&self) -> u32 {
-        self.attr.unpack().gid
-    }
-
-    /// Device number of a device node.
-    #[must_use]
-    pub fn rdev(&self) -> u64 {
-        self.attr.unpack().rdev.into()
-    }
-
-    /// Length in bytes, as [`Metadata::len`].
-    #[must_use]
-    pub fn size(&self) -> u64 {
-        self.attr.unpack().size
-    }
-
-    /// Storage taken, in units of 512 bytes.
-    #[must_use]
-    pub fn blocks(&self) -> u64 {
-        self.attr.unpack().blocks
-    }
-
     /// The preferred size of reads and writes: a page. (File systems do not report one.)
     #[must_use]
     pub fn blksize(&self) -> u64 {
         BLOCK_BYTES
     }
 
-    /// Last access, whole seconds since the epoch.
-    #[must_use]
-    pub fn atime(&self) -> i64 {
-        self.attr.unpack().atime.div_euclid(SECOND_NS)
-    }
-
-    /// The nanoseconds beyond the seconds of [`Metadata::atime`].
-    #[must_use]
-    pub fn atime_nsec(&self) -> i64 {
-        self.attr.unpack().atime.rem_euclid(SECOND_NS)
-    }
-
-    /// Last change of the contents, whole seconds since the epoch.
-    #[must_use]
-    pub fn mtime(&self) -> i64 {
-        self.attr.unpack().mtime.div_euclid(SECOND_NS)
-    }
-
-    /// The nanoseconds beyond the seconds of [`Metadata::mtime`].
-    #[must_use]
-    pub fn mtime_nsec(&self) -> i64 {
-        self.attr.unpack().mtime.rem_euclid(SECOND_NS)
-    }
-
-    /// Last change of the inode, whole seconds since the epoch.
-    #[must_use]
-    pub fn ctime(&self) -> i64 {
-        self.attr.unpack().ctime.div_euclid(SECOND_NS)
-    }
-
-    /// The nanoseconds beyond the seconds of [`Metadata::ctime`].
-    #[must_use]
-    pub fn ctime_nsec(&self) -> i64 {
-        self.attr.unpack().ctime.rem_euclid(SECOND_NS)
-    }
-
-    /// Last access in nanoseconds since the epoch.
-    #[must_use]
-    pub fn atime_ns(&self) -> i64 {
-        self.attr.unpack().atime
-    }
-
-    /// Last change of the contents in nanoseconds since the epoch.
-    #[must_use]
-    pub fn mtime_ns(&self) -> i64 {
-        self.attr.unpack().mtime
-    }
-
-    /// Last change of the inode in nanoseconds since the epoch.
-    #[must_use]
-    pub fn ctime_ns(&self) -> i64 {
-        self.attr.unpack().ctime
+    attributes! {
+        /// What kind of file it is.
+        file_type: FileType = |attr| FileType::new(attr.mode);
+        /// Whether it is a directory.
+        is_dir: bool = |attr| FileType::new(attr.mode).is_dir();
+        /// Whether it is a regular file.
+        is_file: bool = |attr| FileType::new(attr.mode).is_file();
+        /// Whether it is a symbolic link.
+        is_symlink: bool = |attr| FileType::new(attr.mode).is_symlink();
+        /// Permission bits.
+        permissions: Permissions = |attr| Permissions::from_mode(attr.mode);
+        /// Length in bytes.
+        #[expect(clippy::len_without_is_empty, reason = "std's Metadata has none")]
+        len: u64 = |attr| attr.size;
+        /// Inode number, unique in its file system.
+        ino: u64 = |attr| attr.ino;
+        /// File type and permission bits.
+        mode: u32 = |attr| attr.mode;
+        /// Number of names.
+        nlink: u64 = |attr| attr.nlink.into();
+        /// Owner.
+        uid: u32 = |attr| attr.uid;
+        /// Group.
+        gid: u32 = |attr| attr.gid;
+        /// Device number of a device node.
+        rdev: u64 = |attr| attr.rdev.into();
+        /// Length in bytes, as [`Metadata::len`].
+        size: u64 = |attr| attr.size;
+        /// Storage taken, in units of 512 bytes.
+        blocks: u64 = |attr| attr.blocks;
+        /// Last access, whole seconds since the epoch.
+        atime: i64 = |attr| attr.atime.div_euclid(SECOND_NS);
+        /// The nanoseconds beyond the seconds of [`Metadata::atime`].
+        atime_nsec: i64 = |attr| attr.atime.rem_euclid(SECOND_NS);
+        /// Last change of the contents, whole seconds since the epoch.
+        mtime: i64 = |attr| attr.mtime.div_euclid(SECOND_NS);
+        /// The nanoseconds beyond the seconds of [`Metadata::mtime`].
+        mtime_nsec: i64 = |attr| attr.mtime.rem_euclid(SECOND_NS);
+        /// Last change of the inode, whole seconds since the epoch.
+        ctime: i64 = |attr| attr.ctime.div_euclid(SECOND_NS);
+        /// The nanoseconds beyond the seconds of [`Metadata::ctime`].
+        ctime_nsec: i64 = |attr| attr.ctime.rem_euclid(SECOND_NS);
+        /// Last access in nanoseconds since the epoch.
+        atime_ns: i64 = |attr| attr.atime;
+        /// Last change of the contents in nanoseconds since the epoch.
+        mtime_ns: i64 = |attr| attr.mtime;
+        /// Last change of the inode in nanoseconds since the epoch.
+        ctime_ns: i64 = |attr| attr.ctime;
     }
 }
 
@@ -233,51 +156,37 @@ pub struct FileType {
     kind: u32,
 }
 
+/// Methods that compare the kind.
+macro_rules! kinds {
+    ($($(#[$meta:meta])* $name:ident: $kind:ident;)*) => {
+        $($(#[$meta])*
+        #[must_use]
+        pub fn $name(&self) -> bool {
+            self.kind == $kind
+        })*
+    };
+}
+
 impl FileType {
     pub(crate) fn new(mode: u32) -> Self {
         Self { kind: mode & S_IFMT }
     }
 
-    /// A directory.
-    #[must_use]
-    pub fn is_dir(&self) -> bool {
-        self.kind == S_IFDIR
-    }
-
-    /// A regular file.
-    #[must_use]
-    pub fn is_file(&self) -> bool {
-        self.kind == S_IFREG
-    }
-
-    /// A symbolic link.
-    #[must_use]
-    pub fn is_symlink(&self) -> bool {
-        self.kind == S_IFLNK
-    }
-
-    /// A FIFO.
-    #[must_use]
-    pub fn is_fifo(&self) -> bool {
-        self.kind == S_IFIFO
-    }
-
-    /// A socket.
-    #[must_use]
-    pub fn is_socket(&self) -> bool {
-        self.kind == S_IFSOCK
-    }
-
-    /// A character device.
-    #[must_use]
-    pub fn is_char_device(&self) -> bool {
-        self.kind == S_IFCHR
-    }
-
-    /// A block device.
-    #[must_use]
-    pub fn is_block_device(&self) -> bool {
-        self.kind == S_IFBLK
+    kinds! {
+        /// A directory.
+        is_dir: S_IFDIR;
+        /// A regular file.
+        is_file: S_IFREG;
+        /// A symbolic link.
+        is_symlink: S_IFLNK;
+        /// A FIFO.
+        is_fifo: S_IFIFO;
+        /// A socket.
+        is_socket: S_IFSOCK;
+        /// A character device.
+        is_char_device: S_IFCHR;
+        /// A block device.
+        is_block_device: S_IFBLK;
     }
 }
 

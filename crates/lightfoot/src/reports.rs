@@ -15,7 +15,6 @@
 /// assert!(mounts[1].flags.contains(MountFlags::RDONLY));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::MountInfo;
 
 /// What keeps a file system busy: [`View::holders`](crate::View::holders).
@@ -33,7 +32,6 @@ pub use vfs::MountInfo;
 /// # assert!(ctx.holders("/data")?.iter().any(|holder| holder.path == std::path::Path::new("/data/log")));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Holder;
 
 /// Storage and flags where a path leads: [`View::statvfs`](crate::View::statvfs).
@@ -49,7 +47,6 @@ pub use vfs::Holder;
 /// assert!(free <= (1 << 20) - 100_000);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::StatVfs;
 
 /// The storage of a file system, as it reports it: the field `fs` of [`StatVfs`].
@@ -62,7 +59,6 @@ pub use vfs::StatVfs;
 /// assert!(stat.blocks_free <= stat.blocks);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::StatFs;
 
 /// A lock that conflicts: [`File::test_lock`](crate::File::test_lock).
@@ -78,7 +74,6 @@ pub use vfs::StatFs;
 /// assert_eq!((found.kind, found.start, found.end), (LockKind::Exclusive, 10, 20));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::LockInfo;
 
 /// Why a lookup could not be answered without stores: [`Vfs::fallbacks`](crate::Vfs::fallbacks).
@@ -98,7 +93,6 @@ pub use vfs::LockInfo;
 /// # assert_eq!(vfs.fallbacks(Fallback::Revalidate), 0);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Fallback;
 
 /// What the caches hold: [`Vfs::cache_stats`](crate::Vfs::cache_stats).
@@ -112,7 +106,6 @@ pub use vfs::Fallback;
 /// assert_eq!(vfs.cache_stats().entries, before + 2);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::CacheStats;
 
 /// What the table of whole paths did: [`Vfs::whole_path_stats`](crate::Vfs::whole_path_stats).
@@ -130,7 +123,6 @@ pub use vfs::CacheStats;
 /// assert_eq!((stats.entries, stats.recorded), (1, 1)); // Nine lookups or so were answered by the table.
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::WholePathStats;
 
 /// How much memory waits to be freed: [`Vfs::rcu_stats`](crate::Vfs::rcu_stats).
@@ -144,7 +136,6 @@ pub use vfs::WholePathStats;
 /// assert_eq!(vfs.rcu_stats().deferred_bytes, 0);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::RcuStats;
 
 /// How threads waited for the locks of one rank: [`Vfs::lock_waits`](crate::Vfs::lock_waits).
@@ -158,5 +149,4 @@ pub use vfs::RcuStats;
 /// assert!(vfs.lock_waits().all(|of| of.waits == 0), "one thread waits for no other");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::RankWaits;

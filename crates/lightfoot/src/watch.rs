@@ -27,7 +27,6 @@ use std::time::Duration;
 /// assert_eq!((event.kind, event.is_dir, event.name()), (EventKind::Created, true, "new".as_ref()));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Event;
 
 /// What happened.
@@ -44,7 +43,6 @@ pub use vfs::Event;
 /// assert_eq!(from.cookie, to.cookie); // Both belong to one rename.
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::EventKind;
 
 /// Whether a watch reports what is below the directories in its directory, too.
@@ -60,7 +58,6 @@ pub use vfs::EventKind;
 /// assert_eq!(far.try_next().unwrap().path, std::path::Path::new("a/b/c"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Scope;
 
 /// A watcher's end: the queued events of one watched place. The watch ends when this is dropped.

@@ -103,19 +103,9 @@ impl ObjectFs {
         let (uid, gid) = self.options.owner;
         let stored = facts.meta.as_ref().map(|meta| (meta.size, meta.mtime));
         let (size, mtime) = facts.local.map(|local| (local.size, local.mtime)).or(stored).unwrap_or((0, self.began));
-        Attr {
-            ino: node.id,
-            mode: S_IFREG | 0o644,
-            nlink: u32::from(!facts.is_nameless),
-            uid,
-            gid,
-            rdev: 0,
-            size,
-            blocks: size.div_ceil(512),
-            atime: mtime,
-            mtime,
-            ctime: mtime,
-        }
+        let (mode, nlink, blocks) = (S_IFREG | 0o644, u32::from(!facts.is_nameless), size.div_ceil(512));
+        let (atime, ctime) = (mtime, mtime);
+        Attr { ino: node.id, mode, nlink, uid, gid, size, blocks, atime, mtime, ctime, ..Attr::default() }
     }
 
     /// A node as an answer about its name.

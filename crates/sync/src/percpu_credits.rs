@@ -6,7 +6,7 @@
 //! their units collected, so the bound is exact: [`PerCpuCredits::take`] fails only if there are not enough units at that moment, and
 //! never succeeds beyond the bound.
 //!
-//! A caller that cannot be refused takes [anyway](Stock::take_anyway). What it takes beyond the bound is a *debt*, and units
+//! A caller that cannot be refused takes [anyway](PerCpuCredits::take_anyway). What it takes beyond the bound is a *debt*, and units
 //! that come back pay that first.
 //!
 //! # What it is not
@@ -45,9 +45,9 @@ const PART: u64 = if cfg!(loom) { 2 } else { 64 };
 /// See the [module documentation](self).
 ///
 /// ```
-/// use lightfoot_sync::Stock;
+/// use lightfoot_sync::PerCpuCredits;
 ///
-/// let credits = Stock::new(100, 8);
+/// let credits = PerCpuCredits::new(100, 8);
 /// assert!(credits.take(99) && !credits.take(2));
 /// credits.take_anyway(2);
 /// assert_eq!((credits.used(), credits.free()), (101, 0));

@@ -22,30 +22,19 @@ use vfs::{Attr, Base, Budget, Credentials, DirEntry, Errno, OpenFile, OpenFlags,
 pub(crate) const MAKE: OpenFlags = OpenFlags::RDWR.union(OpenFlags::CREAT);
 
 /// A fresh file system in its own tree.
-#[derive(Debug)]
 pub struct Fixture {
     vfs: Vfs,
     at: vfs::Context,
     counts: Arc<Counts>,
     opens: Arc<Opens>,
     features: Features,
-    outside: OptionalOutside,
-    restart: OptionalRestart,
+    outside: Option<Box<dyn Outside>>,
+    restart: Option<Box<Restart>>,
 }
 
-struct OptionalRestart(Option<Box<Restart>>);
-
-impl Debug for OptionalRestart {
+impl Debug for Fixture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OptionalRestart").field(&self.0.is_some()).finish()
-    }
-}
-
-struct OptionalOutside(Option<Box<dyn Outside>>);
-
-impl Debug for OptionalOutside {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OptionalOutside").field(&self.0.is_some()).finish()
+        f.debug_struct("Fixture").field("counts", &self.counts).field("opens", &self.opens).finish_non_exhaustive()
     }
 }
 
@@ -58,15 +47,8 @@ impl Fixture {
         let vfs = Vfs::builder().shards_every_directory(subject.is_sharded).build(fs);
         let at = vfs.context();
         at.set_umask(0);
-        Self {
-            vfs,
-            at,
-            counts,
-            opens,
-            features,
-            outside: OptionalOutside(subject.outside),
-            restart: OptionalRestart(subject.restart),
-        }
+        let Subject { outside, restart, .. } = subject;
+        Self { vfs, at, counts, opens, features, outside, restart }
     }
 
     /// The tree.
@@ -114,14 +96,14 @@ impl Fixture {
     /// Changes the storage from outside, if the subject can do that.
     #[must_use]
     pub fn outside(&self) -> Option<&dyn Outside> {
-        self.outside.0.as_deref()
+        self.outside.as_deref()
     }
 
     /// A second tree over the same storage, as after a restart, whose cache has this budget; `None`: the subject cannot begin
     /// again.
     #[must_use]
     pub fn restarted(&self, budget: Budget) -> Option<Vfs> {
-        self.restart.0.as_ref().map(|restart| Vfs::with_budget(Counting::of(restart()).0, budget))
+        self.restart.as_ref().map(|restart| Vfs::with_budget(Counting::of(restart()).0, budget))
     }
 
     /// Marks everything in the cache as stale, so that the next answers come from the file system. Does nothing if names
@@ -160,6 +142,11 @@ impl Fixture {
 
     pub(crate) fn mkdir(&self, path: impl AsRef<[u8]>) -> Result<(), Errno> {
         self.at.mkdir(Base::CWD, path.as_ref(), 0o755)
+    }
+
+    /// Makes directories, those above others first.
+    pub(crate) fn make_dirs<const N: usize>(&self, paths: [&str; N]) -> Outcome {
+        paths.iter().try_for_each(|path| self.mkdir(path).or_fail(format_args!("mkdir {path}")))
     }
 
     pub(crate) fn unlink(&self, path: impl AsRef<[u8]>) -> Result<(), Errno> {

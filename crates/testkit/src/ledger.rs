@@ -166,6 +166,17 @@ impl Ledger {
     }
 }
 
+/// Declares the methods about an open file: each has the name of its way to forward.
+macro_rules! passed {
+    ($($how:ident fn $name:ident($($arg:ident: $of:ty),*) -> $result:ty;)*) => {
+        $(
+            fn $name(&self, request: &Request, file: &Open<'_>, $($arg: $of),*) -> Result<$result, Errno> {
+                self.$how(stringify!($name), file, |inner, file| inner.$name(request, file, $($arg),*))
+            }
+        )*
+    };
+}
+
 impl Layer for Ledger {
     type Inner = dyn FileSystem;
 
@@ -195,23 +206,13 @@ impl Layer for Ledger {
         }
     }
 
-    fn read_dir(
-        &self,
-        request: &Request,
-        dir: &Open<'_>,
-        after: u64,
-        want: Want,
-        emit: &mut dyn FnMut(Listed) -> bool,
-    ) -> Result<(), Errno> {
-        self.pass("read_dir", dir, |inner, dir| inner.read_dir(request, dir, after, want, emit))
-    }
-
-    fn read(&self, request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        self.pass("read", file, |inner, file| inner.read(request, file, offset, buf))
-    }
-
-    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
-        self.pass("write", file, |inner, file| inner.write(request, file, at, data))
+    passed! {
+        pass fn read_dir(after: u64, want: Want, emit: &mut dyn FnMut(Listed) -> bool) -> ();
+        pass fn read(offset: u64, buf: &mut [u8]) -> usize;
+        pass fn write(at: Position, data: &[u8]) -> Written;
+        pass fn allocate(how: Allocate, keep_size: bool, offset: u64, len: u64) -> u64;
+        pass fn seek(offset: u64, what: SeekFor) -> u64;
+        report fn sync(data_only: bool) -> ();
     }
 
     fn copy_range(
@@ -225,26 +226,6 @@ impl Layer for Ledger {
         self.pass("copy_range", from, |_, from| {
             self.pass("copy_range", to, |inner, to| inner.copy_range(request, (from, offset), (to, at), len, how))
         })
-    }
-
-    fn allocate(
-        &self,
-        request: &Request,
-        file: &Open<'_>,
-        how: Allocate,
-        keep_size: bool,
-        offset: u64,
-        len: u64,
-    ) -> Result<u64, Errno> {
-        self.pass("allocate", file, |inner, file| inner.allocate(request, file, how, keep_size, offset, len))
-    }
-
-    fn seek(&self, request: &Request, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno> {
-        self.pass("seek", file, |inner, file| inner.seek(request, file, offset, what))
-    }
-
-    fn sync(&self, request: &Request, file: &Open<'_>, data_only: bool) -> Result<(), Errno> {
-        self.report("sync", file, |inner, file| inner.sync(request, file, data_only))
     }
 
     fn flush(&self, request: &Request, file: &Open<'_>) -> Result<(), Errno> {

@@ -28,6 +28,16 @@ impl core::error::Error for Failure {}
 /// The result of a case.
 pub type Outcome = Result<(), Failure>;
 
+/// Ends a case that has nothing more to check if the file system lacks what it needs.
+macro_rules! needs {
+    ($has:expr) => {
+        if !$has {
+            return Ok(());
+        }
+    };
+}
+pub(crate) use needs;
+
 /// Checks that both values are the same; the failure shows them.
 pub(crate) fn same<T: PartialEq + Debug>(what: impl Display, got: T, expected: T) -> Outcome {
     if got == expected {

@@ -29,18 +29,14 @@ pub struct Subject {
 impl Subject {
     /// `fs`, whose storage `outside` can change behind the tree's back.
     pub fn with_outside(fs: impl FileSystem, outside: impl Outside + 'static) -> Self {
-        Self { fs: Box::new(fs), outside: Some(Box::new(outside)), is_sharded: false, restart: None }
+        Self { outside: Some(Box::new(outside)), ..fs.into() }
     }
-}
 
-impl Subject {
     /// `fs`, every directory of which is split.
     pub fn split(fs: impl FileSystem) -> Self {
-        Self { fs: Box::new(fs), outside: None, is_sharded: true, restart: None }
+        Self { is_sharded: true, ..fs.into() }
     }
-}
 
-impl Subject {
     /// The same, which can begin again: `restart` returns a file system over the same storage, with which nothing else is shared.
     #[must_use]
     pub fn restarting<F: FileSystem>(self, restart: impl Fn() -> F + Send + Sync + 'static) -> Self {

@@ -70,11 +70,18 @@ impl LockedDir {
     /// Removes the sockets to which no process listens, except those in use by their names.
     pub(super) fn remove_dead(&self, is_used: impl Fn(&OsStr) -> bool) {
         for file in fs::read_dir(&self.path).into_iter().flatten().flatten() {
-            let is_socket = file.file_type().is_ok_and(|kind| kind.is_socket());
-            if is_socket && !is_used(&file.file_name()) && is_dead(&file.path()) {
-                let _ = fs::remove_file(file.path());
+            if !is_used(&file.file_name()) {
+                remove_dead_socket(&file.path());
             }
         }
+    }
+}
+
+/// Removes the file of a socket to which no process listens.
+pub(crate) fn remove_dead_socket(path: &Path) {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if is_socket && is_dead(path) {
+        let _ = fs::remove_file(path);
     }
 }
 

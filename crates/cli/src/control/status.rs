@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use vfs::{Budget, CacheStats, Fallback, MountInfo, RankWaits};
+use vfs::{Budget, CacheStats, Fallback, MountInfo, RankWaits, RcuStats};
 
 /// A mount that this process serves.
 pub(crate) struct ServedMount {
@@ -164,7 +164,8 @@ impl ServedMount {
         snapshot.cache = cache(&tree, &file_systems);
         let fallback = |reason: Fallback| (reason.name().to_owned(), vfs.fallbacks(reason));
         snapshot.fallbacks = Fallback::ALL.into_iter().map(fallback).collect();
-        let rcu = vfs.rcu_stats();
+        let RcuStats { grace_periods, deferred_callbacks, deferred_bytes, stalls, longest_grace_period_ns, .. } =
+            vfs.rcu_stats();
         Status {
             version: env!("CARGO_PKG_VERSION").into(),
             commit: option_env!("LIGHTFOOT_BUILT_FROM").map(String::from),
@@ -178,13 +179,7 @@ impl ServedMount {
             snapshot,
             file_systems,
             locks: vfs.lock_waits().map(LockStatus::from).collect(),
-            rcu: RcuStatus {
-                grace_periods: rcu.grace_periods,
-                deferred_callbacks: rcu.deferred_callbacks,
-                deferred_bytes: rcu.deferred_bytes,
-                stalls: rcu.stalls,
-                longest_grace_period_ns: rcu.longest_grace_period_ns,
-            },
+            rcu: RcuStatus { grace_periods, deferred_callbacks, deferred_bytes, stalls, longest_grace_period_ns },
             memory: memory(),
             hosts: self.hosts.iter().map(|(path, handle)| host(&path.to_string_lossy(), handle)).collect(),
         }

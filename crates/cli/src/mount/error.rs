@@ -28,12 +28,7 @@ pub(crate) enum ServeError {
 
     /// The mount point cannot be created.
     #[error("{}: cannot create the mount point: {reason} (create it first, or use another)", show(.path))]
-    Create {
-        /// The mount point.
-        path: PathBuf,
-        /// Why not.
-        reason: Reason,
-    },
+    Create { path: PathBuf, reason: Reason },
 
     /// The mount point is the source.
     #[error("{}: cannot mount a directory on itself (use another mount point)", show(.0))]
@@ -45,12 +40,7 @@ pub(crate) enum ServeError {
         show(.mountpoint),
         show(.directory)
     )]
-    InItself {
-        /// The mount point.
-        mountpoint: PathBuf,
-        /// The source.
-        directory: PathBuf,
-    },
+    InItself { mountpoint: PathBuf, directory: PathBuf },
 
     /// An option does not exist.
     #[error(transparent)]
@@ -62,14 +52,7 @@ pub(crate) enum ServeError {
 
     /// The flags of a mount cannot be changed.
     #[error("{}: cannot remount: {reason} ({cure})", show(.path))]
-    Remount {
-        /// The mount point.
-        path: PathBuf,
-        /// Why not.
-        reason: Reason,
-        /// What helps.
-        cure: &'static str,
-    },
+    Remount { path: PathBuf, reason: Reason, cure: &'static str },
 
     /// The options require `rw`, and the mount began with `ro`.
     #[error("{}: mounted with ro from the beginning, which remount does not change (unmount it and mount it again)", show(.0))]
@@ -77,14 +60,7 @@ pub(crate) enum ServeError {
 
     /// Metrics cannot be served on this address.
     #[error("--metrics {address}: {reason} (use a free address, such as --metrics {free})")]
-    Listen {
-        /// The address.
-        address: String,
-        /// Why not.
-        reason: Reason,
-        /// One that is free.
-        free: SocketAddr,
-    },
+    Listen { address: String, reason: Reason, free: SocketAddr },
 
     /// Signals cannot be received.
     #[error("cannot receive signals: {0} (nothing was mounted, because nothing could unmount it)")]
@@ -96,12 +72,7 @@ pub(crate) enum ServeError {
 
     /// The process in the background reported an error.
     #[error("{message}")]
-    Child {
-        /// Its exit status.
-        status: u8,
-        /// Its message.
-        message: String,
-    },
+    Child { status: u8, message: String },
 
     /// The process in the background ended without a report.
     #[error("the background process ended before it had mounted: {0} (mount without --daemon to see why)")]

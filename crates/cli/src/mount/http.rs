@@ -6,16 +6,16 @@
 mod server;
 
 use super::error::ServeError;
-use crate::control::ServedMount;
+use crate::control::{ServedMount, remove_dead_socket};
 use crate::stats::prometheus;
 use server::Limits;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Weak;
 use std::thread;
@@ -84,7 +84,7 @@ impl HttpListener {
         let bound = match address {
             Address::Tcp(address) => TcpListener::bind(address).map(Self::Tcp),
             Address::Unix(path) => {
-                remove_dead(path);
+                remove_dead_socket(path);
                 UnixListener::bind(path).map(|listener| Self::Unix(listener, SocketFile(path.clone())))
             }
         };
@@ -98,19 +98,16 @@ impl HttpListener {
     pub(super) fn serve(self, mount: Weak<ServedMount>) -> io::Result<Option<SocketFile>> {
         let page = move || Some(prometheus(&mount.upgrade()?.status()));
         let thread = thread::Builder::new().name("lightfoot-http".into());
-        match self {
+        let (listener, socket) = match self {
             Self::Tcp(listener) => {
                 tracing::info!(address = %listener.local_addr()?, "serving metrics");
-                listener.set_nonblocking(true)?;
-                thread.spawn(move || server::run(&listener, page, Limits::DEFAULT))?;
-                Ok(None)
+                (OwnedFd::from(listener), None)
             }
-            Self::Unix(listener, socket) => {
-                listener.set_nonblocking(true)?;
-                thread.spawn(move || server::run(&listener, page, Limits::DEFAULT))?;
-                Ok(Some(socket))
-            }
-        }
+            Self::Unix(listener, socket) => (listener.into(), Some(socket)),
+        };
+        rustix::io::ioctl_fionbio(&listener, true)?;
+        thread.spawn(move || server::run(&listener, page, Limits::DEFAULT))?;
+        Ok(socket)
     }
 }
 
@@ -125,15 +122,6 @@ fn free_address(address: &Address) -> SocketAddr {
     let free = all.map(SocketAddr::from).find(|&address| TcpListener::bind(address).is_ok());
     // For port 0 the kernel chooses a free one, which the log has.
     free.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into())
-}
-
-/// Removes a socket file that a process which has ended left behind.
-fn remove_dead(path: &Path) {
-    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    let is_dead = || UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-    if is_socket && is_dead() {
-        let _ = fs::remove_file(path);
-    }
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ pub(super) struct Row {
 
 /// How an option is written, and what it sets.
 pub(super) enum Form {
-    /// A name alone, and the name that takes it back, which may be empty.
+    /// See [`switch`].
     Switch { off: &'static str, set: fn(&mut Settings, bool) },
-    /// `name=VALUE`, with an example of VALUE. `set` returns `None` for a value that it cannot use.
+    /// See [`value`]; with an example of the value.
     Value { shape: &'static str, example: &'static str, set: fn(&mut Settings, &str) -> Option<()> },
 }
 
@@ -37,7 +37,34 @@ pub(crate) enum Owner {
     Objects,
 }
 
+/// An option of the mount that is a name alone, and the name that takes it back, which may be empty.
+pub(super) const fn switch(name: &'static str, off: &'static str, set: fn(&mut Settings, bool)) -> Row {
+    Row { name, form: Form::Switch { off, set }, valid: &[Owner::Mount], default: "", help: "" }
+}
+
+/// An option of the mount that is written `name=VALUE`. `set` returns `None` for a value that it cannot use.
+pub(super) const fn value(
+    name: &'static str,
+    shape: &'static str,
+    example: &'static str,
+    set: fn(&mut Settings, &str) -> Option<()>,
+) -> Row {
+    Row { name, form: Form::Value { shape, example, set }, valid: &[Owner::Mount], default: "", help: "" }
+}
+
 impl Row {
+    pub(super) const fn valid_for(self, valid: &'static [Owner]) -> Self {
+        Self { valid, ..self }
+    }
+
+    pub(super) const fn by_default(self, default: &'static str) -> Self {
+        Self { default, ..self }
+    }
+
+    pub(super) const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
+
     pub(super) fn has_name(&self, name: &str) -> bool {
         self.names().any(|own| own == name)
     }

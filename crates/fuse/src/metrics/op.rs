@@ -3,6 +3,8 @@
 //! Source: `enum fuse_opcode` in Linux's
 //! `include/uapi/linux/fuse.h`.
 
+use fusedev::wire::abi::opcode;
+
 /// Defines an enumeration with all its values in order, and their names.
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($value:ident = $text:literal, $what:literal;)* }) => {
@@ -16,7 +18,7 @@ macro_rules! named {
             /// All of them, in order.
             pub const ALL: &'static [Self] = &[$(Self::$value,)*];
 
-            /// Its name in snapshots.
+            /// Its name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -27,51 +29,70 @@ macro_rules! named {
     };
 }
 
-named! {
-    /// An operation of FUSE.
-    Op {
-        Lookup = "lookup", "A name in a directory";
-        Forget = "forget", "Subtracts from the lookup count of one node";
-        BatchForget = "batch_forget", "Subtracts from the lookup counts of many nodes";
-        Getattr = "getattr", "Attributes: `stat(2)`";
-        Setattr = "setattr", "Changes attributes: `chmod(2)`, `chown(2)`, `truncate(2)`, `utimensat(2)`";
-        Readlink = "readlink", "`readlink(2)`";
-        Mknod = "mknod", "`mknod(2)`";
-        Mkdir = "mkdir", "`mkdir(2)`";
-        Unlink = "unlink", "`unlink(2)`";
-        Rmdir = "rmdir", "`rmdir(2)`";
-        Symlink = "symlink", "`symlink(2)`";
-        Rename = "rename", "`rename(2)` and `renameat2(2)`";
-        Link = "link", "`link(2)`";
-        Open = "open", "`open(2)` of a file";
-        Read = "read", "`read(2)`";
-        Write = "write", "`write(2)`";
-        Statfs = "statfs", "`statfs(2)`";
-        Release = "release", "The last `close(2)` of a file";
-        Fsync = "fsync", "`fsync(2)` of a file";
-        Setxattr = "setxattr", "`setxattr(2)`";
-        Getxattr = "getxattr", "`getxattr(2)`";
-        Listxattr = "listxattr", "`listxattr(2)`";
-        Removexattr = "removexattr", "`removexattr(2)`";
-        Flush = "flush", "Each `close(2)` of a file";
-        Opendir = "opendir", "`open(2)` of a directory";
-        Readdir = "readdir", "`getdents(2)`";
-        Readdirplus = "readdirplus", "`getdents(2)`, with lookups of the names";
-        Releasedir = "releasedir", "The last `close(2)` of a directory";
-        Fsyncdir = "fsyncdir", "`fsync(2)` of a directory";
-        Getlk = "getlk", "`fcntl(2)` with `F_GETLK`";
-        Setlk = "setlk", "`fcntl(2)` with `F_SETLK` or `F_SETLKW`, and `flock(2)`";
-        Access = "access", "`access(2)`";
-        Create = "create", "`open(2)` with `O_CREAT`";
-        Bmap = "bmap", "`ioctl(2)` with `FIBMAP`";
-        Ioctl = "ioctl", "`ioctl(2)`";
-        Poll = "poll", "`poll(2)`";
-        Fallocate = "fallocate", "`fallocate(2)`";
-        Lseek = "lseek", "`lseek(2)` with `SEEK_DATA` or `SEEK_HOLE`";
-        Tmpfile = "tmpfile", "`open(2)` with `O_TMPFILE`";
-        Statx = "statx", "`statx(2)` with `STATX_BTIME`";
-        CopyFileRange = "copy_file_range", "`copy_file_range(2)`";
-    }
+pub(crate) use named;
+
+/// Defines the operations with their names, and the opcodes of requests that count as each.
+macro_rules! operations {
+    ($($value:ident $([$($code:ident),+])? = $text:literal, $what:literal;)*) => {
+        named! {
+            /// An operation of FUSE.
+            Op { $($value = $text, $what;)* }
+        }
+
+        impl Op {
+            /// What a request with this opcode is counted as. `None`: it has no reply, or is not served.
+            pub(crate) const fn of(code: u32) -> Option<Self> {
+                match code {
+                    $($($(opcode::$code)|+ => Some(Self::$value),)?)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    Lookup[LOOKUP] = "lookup", "A name in a directory";
+    Forget = "forget", "Subtracts from the lookup count of one node";
+    BatchForget = "batch_forget", "Subtracts from the lookup counts of many nodes";
+    Getattr[GETATTR] = "getattr", "Attributes: `stat(2)`";
+    Setattr[SETATTR] = "setattr", "Changes attributes: `chmod(2)`, `chown(2)`, `truncate(2)`, `utimensat(2)`";
+    Readlink[READLINK] = "readlink", "`readlink(2)`";
+    Mknod[MKNOD] = "mknod", "`mknod(2)`";
+    Mkdir[MKDIR] = "mkdir", "`mkdir(2)`";
+    Unlink[UNLINK] = "unlink", "`unlink(2)`";
+    Rmdir[RMDIR] = "rmdir", "`rmdir(2)`";
+    Symlink[SYMLINK] = "symlink", "`symlink(2)`";
+    Rename[RENAME, RENAME2] = "rename", "`rename(2)` and `renameat2(2)`";
+    Link[LINK] = "link", "`link(2)`";
+    Open[OPEN] = "open", "`open(2)` of a file";
+    Read[READ] = "read", "`read(2)`";
+    Write[WRITE] = "write", "`write(2)`";
+    Statfs[STATFS] = "statfs", "`statfs(2)`";
+    Release[RELEASE] = "release", "The last `close(2)` of a file";
+    Fsync[FSYNC] = "fsync", "`fsync(2)` of a file";
+    Setxattr[SETXATTR] = "setxattr", "`setxattr(2)`";
+    Getxattr[GETXATTR] = "getxattr", "`getxattr(2)`";
+    Listxattr[LISTXATTR] = "listxattr", "`listxattr(2)`";
+    Removexattr[REMOVEXATTR] = "removexattr", "`removexattr(2)`";
+    Flush[FLUSH] = "flush", "Each `close(2)` of a file";
+    Opendir[OPENDIR] = "opendir", "`open(2)` of a directory";
+    Readdir[READDIR] = "readdir", "`getdents(2)`";
+    Readdirplus[READDIRPLUS] = "readdirplus", "`getdents(2)`, with lookups of the names";
+    Releasedir[RELEASEDIR] = "releasedir", "The last `close(2)` of a directory";
+    Fsyncdir[FSYNCDIR] = "fsyncdir", "`fsync(2)` of a directory";
+    Getlk[GETLK] = "getlk", "`fcntl(2)` with `F_GETLK`";
+    Setlk[SETLK, SETLKW] = "setlk", "`fcntl(2)` with `F_SETLK` or `F_SETLKW`, and `flock(2)`";
+    Access[ACCESS] = "access", "`access(2)`";
+    Create[CREATE] = "create", "`open(2)` with `O_CREAT`";
+    Bmap[BMAP] = "bmap", "`ioctl(2)` with `FIBMAP`";
+    Ioctl[IOCTL] = "ioctl", "`ioctl(2)`";
+    Poll[POLL] = "poll", "`poll(2)`";
+    Fallocate[FALLOCATE] = "fallocate", "`fallocate(2)`";
+    Lseek[LSEEK] = "lseek", "`lseek(2)` with `SEEK_DATA` or `SEEK_HOLE`";
+    Tmpfile[TMPFILE] = "tmpfile", "`open(2)` with `O_TMPFILE`";
+    Statx[STATX] = "statx", "`statx(2)` with `STATX_BTIME`";
+    CopyFileRange[COPY_FILE_RANGE, COPY_FILE_RANGE_64] = "copy_file_range", "`copy_file_range(2)`";
 }
 
 /// Results of an operation that are a regular "no": the reply to a question, or one after which the kernel or the program does

@@ -148,21 +148,18 @@ impl OpStats {
     }
 }
 
+fn count_of<K: PartialEq>(counts: &[(K, u64)], key: &K) -> u64 {
+    counts.iter().find(|(other, _)| other == key).map_or(0, |&(_, count)| count)
+}
+
 /// Subtracts counts by key; leaves out those that are 0 then.
 fn minus<K: Clone + PartialEq>(now: &[(K, u64)], before: &[(K, u64)]) -> Vec<(K, u64)> {
-    let left = |(key, count): &(K, u64)| {
-        let earlier = before.iter().find(|(other, _)| other == key).map_or(0, |&(_, count)| count);
-        (key.clone(), count.saturating_sub(earlier))
-    };
-    now.iter().map(left).filter(|&(_, count)| count != 0).collect()
+    let left = now.iter().map(|(key, count)| (key.clone(), count.saturating_sub(count_of(before, key))));
+    left.filter(|&(_, count)| count != 0).collect()
 }
 
 /// Subtracts figures that never fall; keeps the others.
 fn subtract(now: &[(String, u64)], before: &[(String, u64)], falls_never: impl Fn(&str) -> bool) -> Vec<(String, u64)> {
-    let earlier = |name: &String| before.iter().find(|(other, _)| other == name).map_or(0, |&(_, value)| value);
-    let figure = |(name, value): &(String, u64)| {
-        let less = if falls_never(name) { earlier(name) } else { 0 };
-        (name.clone(), value.saturating_sub(less))
-    };
-    now.iter().map(figure).collect()
+    let less = |name: &String| if falls_never(name) { count_of(before, name) } else { 0 };
+    now.iter().map(|(name, value)| (name.clone(), value.saturating_sub(less(name)))).collect()
 }

@@ -123,12 +123,9 @@ impl Session {
         new: NewMode<'_>,
         flags: u32,
     ) -> Result<(Entry, Opened), Errno> {
-        let (dir, new) = (self.node(parent)?, self.permitted(caller, new)?);
         let is_exclusive = flags & OpenFlags::EXCL.bits() != 0;
         let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(OpenFlags::EXCL);
-        let open = |context: &Context| context.open_labelled(Base::at(&dir), name, flags, new.mode, new.labels);
-        let make = || self.check_share(caller, &dir).and_then(|()| self.making(caller, &dir, new, open));
-        let made = self.with_room(caller, &dir, make);
+        let made = self.open_new(caller, parent, name, new, flags);
         let file = match made {
             Err(Errno::EEXIST) if !is_exclusive => return Err(Errno::ESTALE),
             made => made?,
@@ -147,12 +144,24 @@ impl Session {
         new: NewMode<'_>,
         flags: u32,
     ) -> Result<(Entry, Opened), Errno> {
-        let (dir, new) = (self.node(parent)?, self.permitted(caller, new)?);
         let exclusive = OpenFlags::from_bits_retain(flags & OpenFlags::EXCL.bits());
         let flags = self.own_flags(flags).union(OpenFlags::TMPFILE).union(exclusive);
-        let open = |context: &Context| context.open_labelled(Base::at(&dir), b".", flags, new.mode, new.labels);
+        self.made(caller, self.open_new(caller, parent, b".", new, flags)?)
+    }
+
+    /// Makes a file with these flags.
+    fn open_new(
+        &self,
+        caller: &Caller,
+        parent: u64,
+        name: &[u8],
+        new: NewMode<'_>,
+        flags: OpenFlags,
+    ) -> Result<OpenFile, Errno> {
+        let (dir, new) = (self.node(parent)?, self.permitted(caller, new)?);
+        let open = |context: &Context| context.open_labelled(Base::at(&dir), name, flags, new.mode, new.labels);
         let make = || self.check_share(caller, &dir).and_then(|()| self.making(caller, &dir, new, open));
-        self.made(caller, self.with_room(caller, &dir, make)?)
+        self.with_room(caller, &dir, make)
     }
 
     /// The reply to the making of `file`.

@@ -1,8 +1,9 @@
 //! Sessions over a small cache, with a kernel that drops the names it must, except those that are watched.
 
 use super::*;
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Mutex, Weak};
+use std::sync::Weak;
 use vfs::Budget;
 
 /// Entries that the smallest cache has room for.
@@ -30,7 +31,7 @@ impl Sender for Link {
         };
         let Some(session) = self.0.session.get().and_then(Weak::upgrade) else { return Ok(()) };
         for node in nodes {
-            if !self.0.watched.lock().unwrap().contains(&node) {
+            if !self.0.watched.lock().contains(&node) {
                 session.forget(node, 1);
             }
         }
@@ -70,7 +71,7 @@ impl SmallCase {
 
     /// The kernel must not drop these.
     fn watch(&self, numbers: impl IntoIterator<Item = u64>) {
-        self.kernel.watched.lock().unwrap().extend(numbers.into_iter().map(|number| 100 + number));
+        self.kernel.watched.lock().extend(numbers.into_iter().map(|number| 100 + number));
     }
 
     /// How many names from `start` on the caller can look up, up to a limit.
@@ -96,7 +97,7 @@ fn a_lookup_fails_if_the_kernel_forgets_nothing() {
     assert_eq!(case.look(&SUPER, 3 * ENTRIES), Err(Errno::ENOMEM));
     // Names that the kernel has need no room.
     assert_eq!(case.look(&SUPER, 0), Ok(100));
-    case.kernel.watched.lock().unwrap().clear();
+    case.kernel.watched.lock().clear();
     assert_eq!(case.look(&SUPER, 3 * ENTRIES), Ok(100 + 3 * ENTRIES));
 }
 

@@ -34,7 +34,7 @@ impl Transport {
             Operation::Getxattr(get, name) => put_xattr(body, &session.getxattr(&caller, node, name)?, get.size)?,
             Operation::Listxattr(list) => put_xattr(body, &session.listxattr(&caller, node)?, list.size)?,
             Operation::Removexattr(name) => session.removexattr(&caller, node, name)?,
-            _ => return Err(Errno::ENOSYS),
+            _ => return self.answer_directory(request, body),
         }
         Ok(())
     }

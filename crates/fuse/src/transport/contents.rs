@@ -27,6 +27,7 @@ impl Transport {
         channel: &Arc<dyn Channel>,
         request: &Request<'_>,
         body: &mut Body,
+        timer: &Timer<'_>,
     ) -> Result<(), Errno> {
         let (session, caller, node) = (&self.session, caller(request), request.header.nodeid);
         match request.operation {
@@ -54,7 +55,7 @@ impl Transport {
                 self.put_created(channel, made?, body);
                 Ok(())
             }
-            _ => Err(Errno::ENOSYS),
+            _ => self.answer_contents(request, body, timer),
         }
     }
 
@@ -63,12 +64,7 @@ impl Transport {
         body.put_struct(&CreateOut { entry: convert::entry(&entry), open });
     }
 
-    pub(super) fn answer_contents(
-        &self,
-        request: &Request<'_>,
-        body: &mut Body,
-        timer: &Timer<'_>,
-    ) -> Result<(), Errno> {
+    fn answer_contents(&self, request: &Request<'_>, body: &mut Body, timer: &Timer<'_>) -> Result<(), Errno> {
         let (session, caller, node) = (&self.session, caller(request), request.header.nodeid);
         match request.operation {
             Operation::Read(read) => {
@@ -116,7 +112,7 @@ impl Transport {
                 Ok(())
             }
             Operation::Ioctl(call, argument) => self.answer_ioctl(request, &call, argument, body),
-            _ => Err(Errno::ENOSYS),
+            _ => self.answer_entry(request, body),
         }
     }
 

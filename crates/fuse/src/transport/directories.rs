@@ -43,7 +43,7 @@ impl Transport {
                 let directory = self.directory(&caller, node, fsync.fh)?;
                 session.fsyncdir(directory.handle, fsync.fsync_flags & FSYNC_DATA != 0)
             }
-            _ => Err(Errno::ENOSYS),
+            _ => self.answer_lock(request, body),
         }
     }
 

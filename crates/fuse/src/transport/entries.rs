@@ -40,13 +40,13 @@ impl Transport {
                 line!("LINK\t{}\t{parent}\t{}\t->\t{}", link.oldnodeid, escaped(name), node(&made));
                 made
             }
-            _ => return self.remove(request),
+            _ => return self.answer_removal(request, body),
         };
         body.put_struct(&convert::entry(&entry?));
         Ok(())
     }
 
-    fn remove(&self, request: &Request<'_>) -> Result<(), Errno> {
+    fn answer_removal(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
         let (session, caller, parent) = (&self.session, caller(request), request.header.nodeid);
         match request.operation {
             Operation::Unlink(name) => {
@@ -66,7 +66,7 @@ impl Transport {
                 line!("RENAME\t{parent}\t{name}\t{}\t{new}\t{}\t->\t{replied}", rename.newdir, rename.flags);
                 done
             }
-            _ => Err(Errno::ENOSYS),
+            _ => self.answer_attributes(request, body),
         }
     }
 }

@@ -83,8 +83,13 @@ impl<'c> Reply<'c> {
     ) {
         let timer = metrics.time(op);
         body.clear();
-        match contained(metrics, op.name(), || work(&mut *body, &timer)).unwrap_or(Err(Errno::EIO)) {
-            Ok(()) => self.done(body.bytes()),
+        let done = contained(metrics, op.name(), || work(&mut *body, &timer)).unwrap_or(Err(Errno::EIO));
+        self.end(metrics, op, &timer, done.map(|()| body.bytes()));
+    }
+
+    fn end(self, metrics: &Metrics, op: Op, timer: &Timer<'_>, result: Result<&[u8], Errno>) {
+        match result {
+            Ok(body) => self.done(body),
             Err(errno) => {
                 timer.failed(errno.raw());
                 metrics.note_error(op, errno);
@@ -146,14 +151,7 @@ impl Drop for Later {
     fn drop(&mut self) {
         let timer = self.metrics.time_since(self.op, self.began_ns);
         let reply = Reply::new(&*self.channel, self.unique);
-        match self.result {
-            Ok(()) => reply.done(&[]),
-            Err(errno) => {
-                timer.failed(errno.raw());
-                self.metrics.note_error(self.op, errno);
-                reply.failed(errno);
-            }
-        }
+        reply.end(&self.metrics, self.op, &timer, self.result.map(|()| &[][..]));
     }
 }
 
@@ -161,7 +159,7 @@ impl Drop for Later {
 mod tests {
     use super::*;
     use crate::metrics::Gauge;
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     /// A channel that writes down what is sent by it, after what was done before, and checks that nothing was recorded.
     #[derive(Debug)]
@@ -171,7 +169,7 @@ mod tests {
         fn reply(&self, unique: u64, error: i32, body: &[u8]) -> io::Result<()> {
             assert_eq!(unique, 7);
             assert_eq!(self.1.snapshot().ops.len(), self.2, "the request has not ended");
-            self.0.lock().unwrap().push(if error == 0 { body.escape_ascii().to_string() } else { error.to_string() });
+            self.0.lock().push(if error == 0 { body.escape_ascii().to_string() } else { error.to_string() });
             if body == b"refused" { Err(io::Error::from_raw_os_error(22)) } else { Ok(()) }
         }
 
@@ -191,7 +189,7 @@ mod tests {
         Reply::new(&channel, 7).answer(&metrics, Op::Lookup, &mut Body::new(), |_, _| panic!("on purpose"));
         let channel = Recorded(&log, &metrics, 1);
         Reply::new(&channel, 7).answer(&metrics, Op::Lookup, &mut Body::new(), |_, _| Ok(()));
-        assert_eq!(log.lock().unwrap()[..], ["5", ""]);
+        assert_eq!(log.lock()[..], ["5", ""]);
         let ops = metrics.snapshot().ops;
         assert_eq!((ops[0].count, &ops[0].errnos[..]), (2, &[("EIO".into(), 1)][..]));
         assert_eq!(metrics.get(Gauge::Panics), 1);
@@ -202,12 +200,12 @@ mod tests {
         let channel = Recorded(&log, &metrics, 0);
         let work = |body: &mut Body, _: &Timer<'_>| {
             assert_eq!(metrics.snapshot().ops, [], "the request has not ended");
-            log.lock().unwrap().push("work".into());
+            log.lock().push("work".into());
             body.put(result?);
             Ok(())
         };
         Reply::new(&channel, 7).answer(&metrics, Op::Setattr, &mut Body::new(), work);
-        assert_eq!(log.lock().unwrap()[..], *expected);
+        assert_eq!(log.lock()[..], *expected);
         let ops = metrics.snapshot().ops;
         assert_eq!((ops.len(), &*ops[0].name, ops[0].count), (1, "setattr", 1));
         assert!(ops[0].errnos.iter().map(|(errno, count)| (errno.as_str(), *count)).eq(errnos.iter().copied()));

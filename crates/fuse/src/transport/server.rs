@@ -167,7 +167,8 @@ impl Server {
         let Self { transport, device, rings, stop, threads, clone_fd, buffer } = self;
         let result = match rings {
             Ok(rings) => {
-                let result = serve_beside_rings(&transport, &device, buffer, &stop);
+                let end = StopAtEnd::new(stop.clone());
+                let result = end.ends(serve_beside_rings(&transport, &device, buffer, &stop));
                 if stop.is_failed() {
                     abort();
                 }
@@ -308,17 +309,7 @@ fn accept(
 }
 
 /// The loop of the thread that reads what comes through the device beside io_uring. It rests after a FORGET.
-fn serve_beside_rings(transport: &Transport, device: &Arc<Device>, buffer: usize, stop: &Arc<Stop>) -> io::Result<()> {
-    let end = StopAtEnd::new(stop.clone());
-    end.ends(serve_device_beside_rings(transport, device, buffer, stop))
-}
-
-fn serve_device_beside_rings(
-    transport: &Transport,
-    device: &Arc<Device>,
-    buffer: usize,
-    stop: &Arc<Stop>,
-) -> io::Result<()> {
+fn serve_beside_rings(transport: &Transport, device: &Arc<Device>, buffer: usize, stop: &Stop) -> io::Result<()> {
     let waker = Arc::new(Waker::new()?);
     stop.add(waker.clone());
     let channel: Arc<dyn Channel> = device.clone();

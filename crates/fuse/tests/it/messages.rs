@@ -7,10 +7,11 @@ use fusedev::wire::abi::{
 };
 use fusedev::wire::{Body, Request};
 use lightfoot_fuse::{Channel, Gauge, MountOptions, Next, Session, SessionOptions, Transport};
+use parking_lot::Mutex;
 use ramfs::RamFs;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use vfs::{Errno, Vfs};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -22,7 +23,7 @@ struct Kernel(Mutex<Vec<Sent>>);
 
 impl Channel for Kernel {
     fn reply(&self, unique: u64, error: i32, body: &[u8]) -> io::Result<()> {
-        self.0.lock().unwrap().push((unique, error, body.to_vec()));
+        self.0.lock().push((unique, error, body.to_vec()));
         Ok(())
     }
 
@@ -54,7 +55,7 @@ impl Server {
     fn send(&mut self, message: &[u8]) -> (Next, Vec<Sent>) {
         let channel: Arc<dyn Channel> = self.kernel.clone();
         let next = self.transport.serve(&channel, message, &mut self.body);
-        (next, std::mem::take(&mut *self.kernel.0.lock().unwrap()))
+        (next, std::mem::take(&mut *self.kernel.0.lock()))
     }
 
     /// The body of the reply to a request of root, or its errno.
@@ -232,7 +233,7 @@ fn a_request_that_waits_for_a_lock_has_one_reply_when_the_wait_ends() {
         bad.lk.kind = 3;
         assert_eq!(send(11, opcode::SETLKW, bad.as_bytes()), [(11, Errno::EINVAL.raw(), 0)]);
         server.session.end();
-        let replies = std::mem::take(&mut *server.kernel.0.lock().unwrap());
+        let replies = std::mem::take(&mut *server.kernel.0.lock());
         assert_eq!(replies, [(10, eintr, Vec::new())]);
         assert_eq!(metrics.get(Gauge::InFlight), 0);
         let recorded = server.session.metrics().snapshot().ops;
@@ -307,7 +308,7 @@ struct Panicking(Mutex<Vec<i32>>);
 
 impl Channel for Panicking {
     fn reply(&self, _: u64, error: i32, _: &[u8]) -> io::Result<()> {
-        let mut sent = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut sent = self.0.lock();
         sent.push(error);
         assert!(sent.len() != 1, "on purpose");
         Ok(())
@@ -330,7 +331,7 @@ fn a_panic_anywhere_in_a_message_ends_that_message_alone() {
         let kernel = Arc::new(Panicking::default());
         let channel: Arc<dyn Channel> = kernel.clone();
         let next = server.transport.serve(&channel, &message(opcode, 1, &[&[0; 64]]), &mut server.body);
-        let sent = kernel.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let sent = kernel.0.lock().clone();
         assert_eq!((next, sent), (Next::More, vec![error, Errno::EIO.raw()]), "{opcode}");
         assert_eq!(server.session.metrics().get(Gauge::Panics), 1);
     }

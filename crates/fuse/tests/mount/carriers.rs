@@ -11,8 +11,8 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{JoinHandle, spawn};
+use testkit::Gate;
 use vfs::{Errno, FileSystem, FsTraits, Inode, Layer, NewInode, NextNames, Request, S_IFDIR, S_IFREG, Vfs};
 
 /// The mount point of the process that [`process_that_hangs`] is.
@@ -21,38 +21,13 @@ const AT: &str = "LIGHTFOOT_TEST_HANG_AT";
 /// Requests that hang.
 const HANGING: usize = 8;
 
-/// Lookups of names with an `h` first hang until the gate opens.
-struct Hanging(Arc<Gate>);
+/// Lookups of names with an `h` first hang while the gate is closed.
+struct Hanging(Gate);
 
-#[derive(Default)]
-struct Gate {
-    /// How many hang; `None`: it is open.
-    state: Mutex<Option<usize>>,
-    opened: Condvar,
-}
-
-impl Gate {
-    fn closed() -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(Some(0)), opened: Condvar::new() })
-    }
-
-    fn pass(&self) {
-        let mut state = self.state.lock().unwrap();
-        if let Some(hanging) = &mut *state {
-            *hanging += 1;
-            println!("hangs");
-        }
-        drop(self.opened.wait_while(state, |state| state.is_some()).unwrap());
-    }
-
-    fn until_hanging(&self, count: usize) {
-        wait_for("so many requests hang", || *self.state.lock().unwrap() == Some(count));
-    }
-
-    fn open(&self) {
-        *self.state.lock().unwrap() = None;
-        self.opened.notify_all();
-    }
+fn closed_gate() -> Gate {
+    let gate = Gate::default();
+    gate.close();
+    gate
 }
 
 impl FileSystem for Hanging {
@@ -62,6 +37,7 @@ impl FileSystem for Hanging {
 
     fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         if name[0] == b'h' {
+            println!("hangs");
             self.0.pass();
         }
         Ok(inode(2, S_IFREG | 0o644))
@@ -127,12 +103,12 @@ fn io_uring_that_is_required_and_not_offered_is_an_error_of_the_mount() {
 
 #[test]
 fn calls_that_hang_delay_no_others_as_long_as_there_is_a_thread() {
-    let gate = Gate::closed();
+    let gate = closed_gate();
     let options = MountOptions { threads: Some(4), ..long() };
     let Some(mount) = Mount::new(&Vfs::new(Hanging(gate.clone())), &options) else { return };
     // One is left, also where all come from one processor.
     let calls = stat_each(&mount.at, if threads(&mount) >= 4 { 3 } else { 1 });
-    gate.until_hanging(calls.len());
+    gate.wait_for(calls.len() as u32);
     for number in 0..100 {
         assert!(fs::metadata(mount.path(&format!("f{number}"))).is_ok());
     }
@@ -156,14 +132,14 @@ fn on_one_processor(work: impl FnOnce() + Send) {
 fn calls_of_which_all_threads_hang_delay_no_others() {
     // More than any queue or mount has threads at first, and fewer than they may have.
     const CALLS: usize = 12;
-    let gate = Gate::closed();
+    let gate = closed_gate();
     let options = MountOptions { threads: Some(2), ..long() };
     let Some(mount) = Mount::new(&Vfs::new(Hanging(gate.clone())), &options) else { return };
     // A file that the kernel knows.
     assert!(fs::metadata(mount.path("f")).is_ok());
     on_one_processor(|| {
         let calls = stat_each(&mount.at, CALLS);
-        gate.until_hanging(CALLS);
+        gate.wait_for(CALLS as u32);
         for number in 0..100 {
             assert!(fs::metadata(mount.path(&format!("f{number}"))).is_ok());
         }
@@ -176,7 +152,7 @@ fn calls_of_which_all_threads_hang_delay_no_others() {
 /// The last request that hangs has no other after it that could bring it to a new slot.
 #[test]
 fn requests_that_hang_one_after_the_other_reach_the_tree_without_others() {
-    let gate = Gate::closed();
+    let gate = closed_gate();
     let options = MountOptions { threads: Some(2), ..long() };
     let Some(mount) = Mount::new(&Vfs::new(Hanging(gate.clone())), &options) else { return };
     // A file that the kernel knows.
@@ -185,7 +161,7 @@ fn requests_that_hang_one_after_the_other_reach_the_tree_without_others() {
         for count in 1..=10 {
             let path = mount.path(&format!("h{count}"));
             spawn(move || fs::metadata(path));
-            gate.until_hanging(count);
+            gate.wait_for(count);
         }
         gate.open();
         assert!(fs::metadata(mount.path("g")).is_ok());
@@ -208,13 +184,13 @@ fn requests_that_wait_leave_slots_for_others() {
 
 #[test]
 fn an_abort_ends_requests_that_hang_and_the_server_ends_after_them() {
-    let gate = Gate::closed();
+    let gate = closed_gate();
     let options = MountOptions { threads: Some(HANGING), ..long() };
     let Some(mount) = Mount::new(&Vfs::new(Hanging(gate.clone())), &options) else { return };
     let count = HANGING.min(threads(&mount));
     let calls = stat_each(&mount.at, count);
     // All threads of one processor may hang before others have come.
-    wait_for("a request hangs", || gate.state.lock().unwrap().is_some_and(|hanging| hanging > 0));
+    gate.wait_for(1);
     let _ = unmount(&mount.at, UnmountFlags::FORCE);
     assert!(calls.into_iter().all(|call| call.join().unwrap().is_err()));
     gate.open();
@@ -256,7 +232,7 @@ fn process_that_hangs() {
     let Some(at) = std::env::var_os(AT) else { return };
     let uring = if is_over_ring() { Uring::Required } else { Uring::Never };
     let options = MountOptions { threads: Some(2), uring, ..long() };
-    let mounted = lightfoot_fuse::mount(&Vfs::new(Hanging(Gate::closed())), at.as_ref(), &options).unwrap();
+    let mounted = lightfoot_fuse::mount(&Vfs::new(Hanging(closed_gate())), at.as_ref(), &options).unwrap();
     println!("mounted");
     spawn(|| {
         if io::stdin().read_line(&mut String::new()).is_ok_and(|len| len > 0) {

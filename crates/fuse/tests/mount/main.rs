@@ -33,13 +33,11 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, mpsc};
 use support::{Mount, wait_for};
-use vfs::{
-    After, Attr, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OpenFlags, Opened, Opens, Request, S_IFDIR,
-    S_IFREG, SetAttr, StatFs, Vfs,
-};
+use testkit::{Call, Gate, Store};
+use vfs::{Attr, NewInode, Vfs};
 
 fn ram() -> Vfs {
     Vfs::new(RamFs::new())
@@ -256,67 +254,8 @@ fn data_is_found_where_it_was_written() {
     fs::remove_dir_all(&source).unwrap();
 }
 
-/// A gate that stops the next call of the file system, if it is armed.
-#[derive(Default)]
-struct Gate {
-    is_armed: AtomicBool,
-    /// How long the last call was stopped.
-    stopped_ns: AtomicU64,
-    way: Mutex<Option<Way>>,
-}
-
-/// The channels by which a stopped call reports that it has arrived, and waits for the gate to open.
-struct Way {
-    arrived: mpsc::Sender<()>,
-    opened: mpsc::Receiver<()>,
-}
-
-impl Gate {
-    fn pass(&self) {
-        if self.is_armed.swap(false, Relaxed) {
-            let began_ns = monotonic_ns();
-            let way = self.way.lock().unwrap();
-            let way = way.as_ref().expect("the test has set it");
-            way.arrived.send(()).unwrap();
-            way.opened.recv().unwrap();
-            self.stopped_ns.store((monotonic_ns() - began_ns) as u64, Relaxed);
-        }
-    }
-}
-
-/// A file system with one file, `f`. Calls that open or change the file pass the gate.
-struct Gated(Arc<Gate>);
-
 fn inode(node: u64, mode: u32) -> NewInode {
     NewInode { node, attr: Attr { ino: node, mode, nlink: 1, ..Attr::default() }, ..NewInode::default() }
-}
-
-impl FileSystem for Gated {
-    fn root(&self) -> NewInode {
-        inode(1, S_IFDIR | 0o755)
-    }
-
-    fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
-        if name == b"f" { Ok(inode(2, S_IFREG | 0o644)) } else { Err(Errno::ENOENT) }
-    }
-
-    fn set_attr(&self, _: &Request, _: &Inode, _: &SetAttr) -> Result<After, Errno> {
-        self.0.pass();
-        Ok(After::NONE)
-    }
-
-    fn traits(&self) -> FsTraits {
-        FsTraits { opens: Opens::Yes { flush: false }, ..FsTraits::default() }
-    }
-
-    fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<Opened, Errno> {
-        self.0.pass();
-        Ok(Opened::default())
-    }
-
-    fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {
-        Ok(StatFs::default())
-    }
 }
 
 #[test]
@@ -338,12 +277,9 @@ fn data_that_the_kernel_has_not_sent_are_found() {
 
 #[test]
 fn the_time_of_a_request_includes_its_work() {
-    let gate = Arc::new(Gate::default());
-    let (arrived, arrives) = mpsc::channel();
-    let (open, opened) = mpsc::channel();
-    *gate.way.lock().unwrap() = Some(Way { arrived, opened });
+    let (store, gate, stopped_ns) = (Store::with_paths(&["f"]), Gate::default(), Arc::new(AtomicU64::new(0)));
     let options = MountOptions { session: SessionOptions { locks: true, ..session() }, ..MountOptions::default() };
-    let Some(mount) = Mount::new(&Vfs::new(Gated(gate.clone())), &options) else { return };
+    let Some(mount) = Mount::new(&store.tree(), &options) else { return };
     let path = mount.path("f");
     let file = fs::File::options().read(true).write(true).open(&path).unwrap();
     let lock = rustix::process::Flock::from(rustix::process::FlockType::WriteLock);
@@ -353,20 +289,29 @@ fn the_time_of_a_request_includes_its_work() {
         (Op::Getlk, &|| assert!(rustix::process::fcntl_getlk(&file, &lock).unwrap().is_none())),
         (Op::Open, &|| drop(fs::File::open(&path).unwrap())),
     ];
+    let (at_gate, stopped) = (gate.clone(), stopped_ns.clone());
+    store.before(move |call| {
+        if matches!(call, Call::SetAttr { .. } | Call::Open { .. }) {
+            let began_ns = monotonic_ns();
+            at_gate.pass();
+            stopped.store((monotonic_ns() - began_ns) as u64, Relaxed);
+        }
+        Ok(())
+    });
     let metrics = mount.mounted().session().metrics();
     for (op, request) in requests {
         let before = metrics.snapshot();
-        gate.is_armed.store(true, Relaxed);
+        gate.close();
         std::thread::scope(|s| {
             s.spawn(request);
-            arrives.recv().unwrap();
+            gate.wait_for(1);
             // Each of these is a request, so that much more time passes than a reply takes.
-            (0..100).for_each(|_| _ = rustix::fs::statfs(&mount.at).unwrap());
-            open.send(()).unwrap();
+            (0..100).for_each(|_| _ = rustix::fs::statfs(&mount.at));
+            gate.open();
         });
         let recorded = || metrics.snapshot().since(&before).ops.into_iter().find(|stats| stats.name == op.name());
         wait_for("the request is recorded", || recorded().is_some());
-        let (stats, stopped_ns) = (recorded().unwrap(), gate.stopped_ns.load(Relaxed));
+        let (stats, stopped_ns) = (recorded().unwrap(), stopped_ns.load(Relaxed));
         assert_eq!(stats.count, 1, "{op:?}");
         assert!(stats.sum_ns >= stopped_ns, "{op:?}: {} ns of at least {stopped_ns} ns", stats.sum_ns);
     }

@@ -113,19 +113,23 @@ fn a_running_program_is_not_written_to() {
         return;
     }
     let source = support::temp_dir();
-    fs::copy("/bin/sleep", source.path().join("sleep")).unwrap();
-    let mut running = std::process::Command::new(source.path().join("sleep")).arg("1000").spawn().unwrap();
+    // By another process: this one never has a descriptor that writes the program.
+    let copied = std::process::Command::new("cp").arg("/bin/sleep").arg(source.path().join("sleep")).status().unwrap();
+    assert!(copied.success());
+    let run = || std::process::Command::new(source.path().join("sleep")).arg("1000").spawn().unwrap();
+    let end = |mut running: std::process::Child| {
+        running.kill().unwrap();
+        running.wait().unwrap();
+    };
+    let running = run();
     let tree = Tree::new(&source, &HostOptions::default());
     let refused = tree.open("/sleep", RDWR).map(drop);
     let read = tree.open("/sleep", OpenFlags::RDONLY).map(drop);
-    running.kill().unwrap();
-    running.wait().unwrap();
+    end(running);
     assert_eq!((refused, read), (Err(Errno::ETXTBSY), Ok(())));
     // A program that was written can be executed once it is closed.
     drop(tree.open("/sleep", RDWR).unwrap());
-    let mut running = std::process::Command::new(source.path().join("sleep")).arg("1000").spawn().unwrap();
-    running.kill().unwrap();
-    running.wait().unwrap();
+    end(run());
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn difference(tree: &Tree, source: &Path) -> Option<String> {
 
 fn storm(options: &HostOptions, seed: u64) -> (TempDir, Tree) {
     eprintln!("LIGHTFOOT_SEED={seed} {options:?}");
-    let source = support::temp_dir();
+    let source = support::memory_dir();
     let tree = Tree::new(&source, options);
     std::thread::scope(|scope| {
         for thread in 0..3 {
@@ -183,7 +183,7 @@ fn a_rename_over_a_former_ancestor_does_not_wait_for_itself() {
 /// What one thread has looked up, another thread replaces before it is opened: the open finds the file that was looked up.
 #[test]
 fn a_file_that_is_replaced_after_its_lookup_can_be_opened() {
-    let dir = support::temp_dir();
+    let dir = support::memory_dir();
     let tree = Tree::new(dir.path(), &HostOptions::default());
     tree.write("/name", b"first").expect("a file");
     let is_over = std::sync::atomic::AtomicBool::new(false);

@@ -41,13 +41,13 @@ impl Default for OpenOptions {
     }
 }
 
-macro_rules! option {
-    ($(#[doc = $doc:literal])* $name:ident: $type:ty) => {
-        $(#[doc = $doc])*
+macro_rules! options {
+    ($($(#[doc = $doc:literal])* $name:ident: $type:ty;)*) => {
+        $($(#[doc = $doc])*
         pub fn $name(&mut self, $name: $type) -> &mut Self {
             self.$name = $name;
             self
-        }
+        })*
     };
 }
 
@@ -68,43 +68,27 @@ impl OpenOptions {
         }
     }
 
-    option! {
+    options! {
         /// For reading.
-        read: bool
-    }
-    option! {
+        read: bool;
         /// For writing.
-        write: bool
-    }
-    option! {
+        write: bool;
         /// For writing at the end.
-        append: bool
-    }
-    option! {
+        append: bool;
         /// Truncate the file.
-        truncate: bool
-    }
-    option! {
+        truncate: bool;
         /// Create the file if it does not exist.
-        create: bool
-    }
-    option! {
+        create: bool;
         /// Create the file, which must not exist.
-        create_new: bool
-    }
-    option! {
+        create_new: bool;
         /// Permission bits of a new file, before the umask.
-        mode: u32
-    }
-    option! {
+        mode: u32;
         /// Further flags by Linux's numbers on x86-64, in place of those given before: `O_DIRECTORY` 0o200000,
         /// `O_NOFOLLOW` 0o400000, `O_NOATIME` 0o1000000, `O_PATH` 0o10000000, `O_TMPFILE` 0o20200000 (at the path of a
         /// directory; with `write`). The access mode in them is ignored.
-        custom_flags: u32
-    }
-    option! {
+        custom_flags: u32;
         /// Limits of the walk, added to those of a [`Dir`](crate::Dir): `openat2(2)`.
-        resolve: Resolve
+        resolve: Resolve;
     }
 
     /// Opens `path`.
@@ -119,28 +103,23 @@ impl OpenOptions {
 
     /// The flags of `open(2)`; `None` for options that exclude each other.
     fn flags(&self) -> Option<OpenFlags> {
-        let access = match (self.read, self.write, self.append) {
-            (true, false, false) => OpenFlags::RDONLY,
-            (false, true, false) => OpenFlags::WRONLY,
-            (true, true, false) => OpenFlags::RDWR,
-            (false, _, true) => OpenFlags::WRONLY.union(OpenFlags::APPEND),
-            (true, _, true) => OpenFlags::RDWR.union(OpenFlags::APPEND),
-            (false, false, false) => return None,
-        };
         let writes = self.write || self.append;
+        let access = match (self.read, writes) {
+            (true, false) => OpenFlags::RDONLY,
+            (false, true) => OpenFlags::WRONLY,
+            (true, true) => OpenFlags::RDWR,
+            (false, false) => return None,
+        };
         let makes = self.truncate || self.create || self.create_new;
         if (makes && !writes) || (self.append && self.truncate && !self.create_new) {
             return None;
         }
-        let creation = match (self.create, self.truncate, self.create_new) {
-            (_, _, true) => OpenFlags::CREAT.union(OpenFlags::EXCL),
-            (false, false, false) => OpenFlags::default(),
-            (true, false, false) => OpenFlags::CREAT,
-            (false, true, false) => OpenFlags::TRUNC,
-            (true, true, false) => OpenFlags::CREAT.union(OpenFlags::TRUNC),
-        };
+        let flag = |flag: OpenFlags, is_set: bool| if is_set { flag } else { OpenFlags::default() };
+        let creation = flag(OpenFlags::CREAT, self.create || self.create_new)
+            | flag(OpenFlags::EXCL, self.create_new)
+            | flag(OpenFlags::TRUNC, self.truncate && !self.create_new);
         // As in std: the access mode is set by the options alone.
         let custom = OpenFlags::from_bits_retain(self.custom_flags & !3);
-        Some(access.union(creation).union(custom))
+        Some(access | flag(OpenFlags::APPEND, self.append) | creation | custom)
     }
 }

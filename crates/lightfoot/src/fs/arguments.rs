@@ -27,7 +27,6 @@
 /// root.with_credentials(Credentials::user(7, 7, &[])).remove_file("/file")?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Request;
 
 /// The two names of a rename.
@@ -57,7 +56,6 @@ pub use vfs::Request;
 /// assert!(ctx.rename("/b", "/.b").is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Rename;
 
 /// Attributes to change; those that are `None` stay.
@@ -90,7 +88,6 @@ pub use vfs::Rename;
 /// assert!(ctx.set_permissions("/file", Permissions::from_mode(0o666)).is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::SetAttr;
 
 /// The attributes that files have after a change, if the file system knows them: see
@@ -107,7 +104,6 @@ pub use vfs::SetAttr;
 /// assert_eq!(after_removal(None), After::NONE);
 /// assert_ne!(after_removal(Some(Attr::default())), After::NONE);
 /// ```
-#[doc(inline)]
 pub use vfs::After;
 
 /// A time in [`SetAttr`].
@@ -126,7 +122,6 @@ pub use vfs::After;
 /// assert_eq!(stored(SetTime::Now, 5), 5);
 /// assert_eq!(stored(SetTime::At(-1), 5), -1); // Before 1970.
 /// ```
-#[doc(inline)]
 pub use vfs::SetTime;
 
 /// What [`FileSystem::seek`](super::FileSystem::seek) searches.
@@ -147,7 +142,6 @@ pub use vfs::SetTime;
 /// assert_eq!(seek(100, 0, SeekFor::Data), Ok(50));
 /// assert_eq!(seek(100, 60, SeekFor::Hole), Ok(100));
 /// ```
-#[doc(inline)]
 pub use vfs::SeekFor;
 
 /// How [`FileSystem::copy_range`](super::FileSystem::copy_range) copies.
@@ -166,7 +160,6 @@ pub use vfs::SeekFor;
 /// assert_eq!(copy_range(10, Copying::Any), Ok(10));
 /// assert_eq!(copy_range(10, Copying::Share), Err(Errno::EOPNOTSUPP));
 /// ```
-#[doc(inline)]
 pub use vfs::Copying;
 
 /// What a write did: the bytes that it wrote, and the storage that the file takes now.
@@ -178,5 +171,4 @@ pub use vfs::Copying;
 /// let written = Written::new(10, 4096 / 512);
 /// # assert_eq!(written.blocks, 8);
 /// ```
-#[doc(inline)]
 pub use vfs::Written;

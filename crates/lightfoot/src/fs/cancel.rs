@@ -31,7 +31,6 @@
 /// assert_eq!(ctx.read("/file").unwrap_err().kind(), ErrorKind::TimedOut);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Bounded;
 
 /// Lets other threads cancel what a thread calls on a tree. It ends calls only on file
@@ -51,7 +50,6 @@ pub use vfs::Bounded;
 /// assert!(cancel.scope(|| ctx.read("/file")).is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Cancel;
 
 /// For a file system that can stop: has something called when its caller is cancelled.
@@ -66,5 +64,4 @@ pub use vfs::Cancel;
 /// assert_eq!(receiver.recv(), Ok("cancelled"));
 /// # drop(watch);
 /// ```
-#[doc(inline)]
 pub use vfs::CancelWatch;

@@ -38,7 +38,6 @@
 /// assert_eq!(ctx.read("/file")?, b"hello");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Opened;
 
 /// What a file system keeps for one open: nothing, a number, or a value of the file system's type.
@@ -50,7 +49,6 @@ pub use vfs::Opened;
 /// let state = OpenState::Shared(Arc::new(vec!["generation 3"]));
 /// assert_eq!(state.get::<Vec<&str>>().unwrap()[0], "generation 3");
 /// ```
-#[doc(inline)]
 pub use vfs::OpenState;
 
 /// An open file: the file, the flags, and what [`FileSystem::open`](super::FileSystem::open) returned for it.
@@ -64,7 +62,6 @@ pub use vfs::OpenState;
 ///     file.state.word().ok_or(Errno::EBADF)
 /// }
 /// ```
-#[doc(inline)]
 pub use vfs::Open;
 
 /// Where [`FileSystem::write`](super::FileSystem::write) puts the data.
@@ -94,5 +91,4 @@ pub use vfs::Open;
 /// assert!(ctx.write("/log", "other").is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[doc(inline)]
 pub use vfs::Position;

@@ -11,7 +11,6 @@
 /// let traits = FsTraits { type_name: "mynetfs".into(), names, ..FsTraits::default() };
 /// # assert_eq!(traits.names, names);
 /// ```
-#[doc(inline)]
 pub use vfs::FsTraits;
 
 /// Where names and attributes live: in the cache alone, or in the file system.
@@ -21,7 +20,6 @@ pub use vfs::FsTraits;
 ///
 /// assert_eq!(FsTraits::default().names, NameStore::FileSystem(OwnNames::default()));
 /// ```
-#[doc(inline)]
 pub use vfs::NameStore;
 
 /// Properties of a file system that leaves its names to the cache, as a file system in memory can.
@@ -34,7 +32,6 @@ pub use vfs::NameStore;
 /// let CachedNames { never_waits, changes_in_parallel, .. } = names;
 /// assert!(never_waits && changes_in_parallel);
 /// ```
-#[doc(inline)]
 pub use vfs::CachedNames;
 
 /// Properties of a file system that keeps its own names.
@@ -46,7 +43,6 @@ pub use vfs::CachedNames;
 /// let names = OwnNames { valid: Valid::For(0), ..OwnNames::default() };
 /// # assert!(!names.remote && !names.keeps_listings);
 /// ```
-#[doc(inline)]
 pub use vfs::OwnNames;
 
 /// The keeper of links, lengths and times: the VFS, or the file system.
@@ -59,7 +55,6 @@ pub use vfs::OwnNames;
 /// let names = OwnNames { attributes, ..OwnNames::default() };
 /// # assert_ne!(names, OwnNames::default());
 /// ```
-#[doc(inline)]
 pub use vfs::Attributes;
 
 /// The keeper of modes and ACLs: the VFS, or the file system.
@@ -71,7 +66,6 @@ pub use vfs::Attributes;
 /// let names = OwnNames { modes: Modes::FileSystem { applies_acls: true }, ..OwnNames::default() };
 /// # assert_ne!(names, OwnNames::default());
 /// ```
-#[doc(inline)]
 pub use vfs::Modes;
 
 /// Whether the VFS calls a file system when files are opened and closed.
@@ -83,7 +77,6 @@ pub use vfs::Modes;
 /// let traits = FsTraits { opens: Opens::Yes { flush: true }, ..FsTraits::default() };
 /// # assert_ne!(traits.opens, Opens::No);
 /// ```
-#[doc(inline)]
 pub use vfs::Opens;
 
 /// How long an answer of a file system is valid.
@@ -95,7 +88,6 @@ pub use vfs::Opens;
 /// let for_a_minute = Valid::For(Duration::from_secs(60).as_nanos() as u64);
 /// assert_ne!(for_a_minute, Valid::UntilInvalidated); // The default: you report changes by an `Invalidator`.
 /// ```
-#[doc(inline)]
 pub use vfs::Valid;
 
 /// How names are compared, if not byte by byte.
@@ -123,5 +115,4 @@ pub use vfs::Valid;
 /// let traits = FsTraits { name_rules: Some(Box::new(IgnoreCase)), ..FsTraits::default() };
 /// # assert_eq!(IgnoreCase.hash(1, b"A"), IgnoreCase.hash(1, b"a"));
 /// ```
-#[doc(inline)]
 pub use vfs::NameRules;

@@ -8,7 +8,6 @@
 /// let options = MountOptions { read_only: true, name: "assets".into(), ..MountOptions::default() };
 /// assert!(options.nosuid && options.nodev); // Unless you ask otherwise.
 /// ```
-#[doc(inline)]
 pub use ::fuse::MountOptions;
 
 /// How the tree is served; a part of [`MountOptions`].
@@ -20,7 +19,6 @@ pub use ::fuse::MountOptions;
 /// let options = MountOptions { session, ..MountOptions::default() };
 /// # assert!(options.session.acl);
 /// ```
-#[doc(inline)]
 pub use ::fuse::SessionOptions;
 
 /// How long the kernel may cache what it learned.
@@ -33,7 +31,6 @@ pub use ::fuse::SessionOptions;
 /// options.session.ttls = Ttls { negative: Duration::ZERO, ..Ttls::LONG };
 /// # assert!(options.session.ttls.entry > Duration::from_secs(3600));
 /// ```
-#[doc(inline)]
 pub use ::fuse::Ttls;
 
 /// Which side checks permissions, the kernel or Lightfoot.
@@ -45,7 +42,6 @@ pub use ::fuse::Ttls;
 /// options.session.checks = Checks::Own; // Saves requests. Only for mounts that other users cannot use.
 /// assert!(!options.allow_other);
 /// ```
-#[doc(inline)]
 pub use ::fuse::Checks;
 
 /// One owner or one mode for all files, whatever the tree has.
@@ -57,7 +53,6 @@ pub use ::fuse::Checks;
 /// options.session.shown = Shown { uid: Some(1000), umask: Some(0o022), ..Shown::default() };
 /// # assert_eq!(options.session.shown.gid, None);
 /// ```
-#[doc(inline)]
 pub use ::fuse::Shown;
 
 /// Whether requests come through io_uring.
@@ -69,25 +64,23 @@ pub use ::fuse::Shown;
 /// # assert_eq!(MountOptions::default().uring, Uring::IfOffered);
 /// # drop(options);
 /// ```
-#[doc(inline)]
 pub use ::fuse::Uring;
 
 /// What carries the requests of a mount: [`Mount::carrier`](super::Mount::carrier).
 ///
 /// ```
-/// use lightfoot::fuse::{Carrier, NoRing};
+/// use lightfoot::fuse::{TransportKind, NoRing};
 ///
 /// /// A hint for the log.
-/// fn hint(transport_kind: &Carrier) -> Option<&str> {
+/// fn hint(transport_kind: &TransportKind) -> Option<&str> {
 ///     match carrier {
-///         Carrier::Device { reason: NoRing::NotOffered, .. } => Some("Linux 6.14 with io_uring is faster"),
+///         TransportKind::Device { reason: NoRing::NotOffered, .. } => Some("Linux 6.14 with io_uring is faster"),
 ///         _ => None,
 ///     }
 /// }
 ///
-/// assert_eq!(hint(&Carrier::Device { threads: 2, reason: NoRing::NotWanted }), None);
+/// assert_eq!(hint(&TransportKind::Device { threads: 2, reason: NoRing::NotWanted }), None);
 /// ```
-#[doc(inline)]
 pub use ::fuse::TransportKind;
 
 /// Why requests do not come through io_uring.
@@ -97,7 +90,6 @@ pub use ::fuse::TransportKind;
 ///
 /// assert_eq!(NoRing::NotOffered.to_string(), "the kernel does not offer it");
 /// ```
-#[doc(inline)]
 pub use ::fuse::NoRing;
 
 /// Why a mount failed, with the cure in its text.
@@ -112,5 +104,4 @@ pub use ::fuse::NoRing;
 ///     Err(other) => println!("{other}"),
 /// }
 /// ```
-#[doc(inline)]
 pub use ::fuse::MountError;

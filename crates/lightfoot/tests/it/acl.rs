@@ -3,6 +3,7 @@
 //! Random ACLs are set on a file of the kernel's; threads without root's credentials check their access with it.
 //! Needs root, and `user.` attributes on tmpfs (Linux 6.6): without them a test prints that and ends.
 
+use crate::answers::{number, raw};
 use crate::namespace::rng::Rng;
 use rustix::fs::{self as sys, Access, AtFlags, CWD, FileType, Gid, Mode, Uid, XattrFlags};
 use rustix::thread as sys_thread;
@@ -50,14 +51,6 @@ fn with_credentials<R: Send>(cred: &Credentials, f: impl FnOnce() -> R + Send) -
         f()
     };
     std::thread::scope(|scope| scope.spawn(run).join().unwrap())
-}
-
-fn number<T>(result: rustix::io::Result<T>) -> i32 {
-    result.map_or_else(|errno| errno.raw_os_error(), |_| 0)
-}
-
-fn raw<T>(result: Result<T, Errno>) -> i32 {
-    result.map_or_else(Errno::raw, |_| 0)
 }
 
 /// The value of an attribute; empty if there is none.

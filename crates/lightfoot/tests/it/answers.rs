@@ -20,3 +20,13 @@ pub(crate) fn names(view: &View, path: &str) -> Vec<String> {
     names.sort();
     names
 }
+
+/// The error number that the kernel answered; 0 without an error.
+pub(crate) fn number<T>(result: rustix::io::Result<T>) -> i32 {
+    result.map_or_else(|errno| errno.raw_os_error(), |_| 0)
+}
+
+/// The same of Lightfoot's core.
+pub(crate) fn raw<T>(result: Result<T, Errno>) -> i32 {
+    result.map_or_else(Errno::raw, |_| 0)
+}

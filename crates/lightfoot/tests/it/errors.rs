@@ -1,9 +1,8 @@
-//! Bad input and what it is answered with, row by row ([`table`]). Every row holds for Lightfoot, for the
-//! reference model, and (where tests run as root) for the kernel, so the table cannot be wrong.
+//! Bad input and what it is answered with, row by row ([`table`]). Every row holds for Lightfoot and (where tests run as root) for
+//! the kernel, so the table cannot be wrong.
 
 use crate::namespace::kernel::Kernel;
 use crate::namespace::lightfoot::Lightfoot;
-use crate::namespace::model::Model;
 use crate::namespace::outcome::Outcome;
 use crate::namespace::{Namespace, World, table};
 
@@ -30,11 +29,6 @@ fn check(name: &str, fresh: &dyn Fn() -> Box<dyn Namespace>) {
 #[test]
 fn lightfoot_answers_bad_input_by_the_table() {
     check("lightfoot", &|| Box::new(Lightfoot::new(World::PLAIN)));
-}
-
-#[test]
-fn the_model_answers_bad_input_by_the_table() {
-    check("model", &|| Box::new(Model::new(World::PLAIN)));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //!
 //! Needs root, and a tmpfs with flags (Linux 6.6): without them a test prints that and ends.
 
+use crate::answers::{number, raw};
+use crate::namespace::ops::flags::*;
 use rustix::fs as sys;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, IFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
 use std::fs::File;
@@ -33,14 +35,6 @@ struct Ours {
     source: OpenFile,
 }
 
-fn number<T>(result: rustix::io::Result<T>) -> i32 {
-    result.map_or_else(|errno| errno.raw_os_error(), |_| 0)
-}
-
-fn raw<T>(result: Result<T, Errno>) -> i32 {
-    result.map_or_else(Errno::raw, |_| 0)
-}
-
 impl Kernel {
     /// `None` if the kernel's answers cannot be had here.
     fn new(dir: &Path, flagged: &str, flags: u32) -> Option<Self> {
@@ -64,11 +58,12 @@ impl Kernel {
         sys::ioctl_setflags(file, IFlags::from_bits_retain(flags)).is_ok()
     }
 
-    fn open(&self, name: &str, flags: OFlags) -> i32 {
-        number(sys::open(self.at(name), flags, Mode::empty()))
+    fn open(&self, name: &str, flags: u32) -> i32 {
+        number(sys::open(self.at(name), OFlags::from_bits_retain(flags), Mode::empty()))
     }
 
-    fn rename(&self, from: &str, to: &str, flags: sys::RenameFlags) -> i32 {
+    fn rename(&self, from: &str, to: &str, flags: u32) -> i32 {
+        let flags = sys::RenameFlags::from_bits_retain(flags);
         number(sys::renameat_with(CWD, self.at(from), CWD, self.at(to), flags))
     }
 
@@ -102,11 +97,12 @@ impl Ours {
         ours
     }
 
-    fn open(&self, name: &str, flags: OpenFlags) -> i32 {
-        raw(self.context.open(Base::CWD, name.as_bytes(), flags, 0))
+    fn open(&self, name: &str, flags: u32) -> i32 {
+        raw(self.context.open(Base::CWD, name.as_bytes(), OpenFlags::from_bits_retain(flags), 0))
     }
 
-    fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> i32 {
+    fn rename(&self, from: &str, to: &str, flags: u32) -> i32 {
+        let flags = RenameFlags::from_bits_retain(flags);
         raw(self.context.rename(PathAt::cwd(from.as_bytes()), PathAt::cwd(to.as_bytes()), flags))
     }
 
@@ -120,24 +116,12 @@ impl Ours {
 }
 
 const OPERATIONS: &[Operation] = &[
-    ("read", |k| k.open("f", OFlags::RDONLY), |o| o.open("f", OpenFlags::RDONLY)),
-    ("write", |k| k.open("f", OFlags::WRONLY), |o| o.open("f", OpenFlags::WRONLY)),
-    (
-        "append",
-        |k| k.open("f", OFlags::WRONLY | OFlags::APPEND),
-        |o| o.open("f", OpenFlags::WRONLY | OpenFlags::APPEND),
-    ),
-    (
-        "cut and append",
-        |k| k.open("f", OFlags::RDWR | OFlags::APPEND | OFlags::TRUNC),
-        |o| o.open("f", OpenFlags::RDWR | OpenFlags::APPEND | OpenFlags::TRUNC),
-    ),
-    (
-        "create that exists",
-        |k| k.open("f", OFlags::WRONLY | OFlags::CREATE),
-        |o| o.open("f", OpenFlags::WRONLY | OpenFlags::CREAT),
-    ),
-    ("cut", |k| k.open("f", OFlags::RDONLY | OFlags::TRUNC), |o| o.open("f", OpenFlags::TRUNC)),
+    ("read", |k| k.open("f", O_RDONLY), |o| o.open("f", O_RDONLY)),
+    ("write", |k| k.open("f", O_WRONLY), |o| o.open("f", O_WRONLY)),
+    ("append", |k| k.open("f", O_WRONLY | O_APPEND), |o| o.open("f", O_WRONLY | O_APPEND)),
+    ("cut and append", |k| k.open("f", O_RDWR | O_APPEND | O_TRUNC), |o| o.open("f", O_RDWR | O_APPEND | O_TRUNC)),
+    ("create that exists", |k| k.open("f", O_WRONLY | O_CREAT), |o| o.open("f", O_WRONLY | O_CREAT)),
+    ("cut", |k| k.open("f", O_RDONLY | O_TRUNC), |o| o.open("f", O_TRUNC)),
     (
         "access",
         |k| number(sys::access(k.at("f"), sys::Access::WRITE_OK)),
@@ -169,11 +153,7 @@ const OPERATIONS: &[Operation] = &[
         |k| number(sys::mkdir(k.at("d/new"), Mode::RWXU)),
         |o| raw(o.context.mkdir(Base::CWD, b"d/new", 0o700)),
     ),
-    (
-        "create in",
-        |k| k.open("d/new", OFlags::CREATE | OFlags::RDWR),
-        |o| o.open("d/new", OpenFlags::CREAT | OpenFlags::RDWR),
-    ),
+    ("create in", |k| k.open("d/new", O_CREAT | O_RDWR), |o| o.open("d/new", O_CREAT | O_RDWR)),
     (
         "link in",
         |k| number(sys::link(k.at("other"), k.at("d/new"))),
@@ -184,37 +164,13 @@ const OPERATIONS: &[Operation] = &[
         |k| number(sys::link(k.at("f"), k.at("new"))),
         |o| raw(o.context.link(PathAt::cwd(b"f"), PathAt::cwd(b"new"), false)),
     ),
-    ("rename", |k| k.rename("f", "new", sys::RenameFlags::empty()), |o| o.rename("f", "new", RenameFlags::empty())),
-    (
-        "rename directory",
-        |k| k.rename("d", "e/d", sys::RenameFlags::empty()),
-        |o| o.rename("d", "e/d", RenameFlags::empty()),
-    ),
-    (
-        "rename over",
-        |k| k.rename("other", "f", sys::RenameFlags::empty()),
-        |o| o.rename("other", "f", RenameFlags::empty()),
-    ),
-    (
-        "exchange",
-        |k| k.rename("other", "f", sys::RenameFlags::EXCHANGE),
-        |o| o.rename("other", "f", RenameFlags::EXCHANGE),
-    ),
-    (
-        "rename in",
-        |k| k.rename("d/in", "d/new", sys::RenameFlags::empty()),
-        |o| o.rename("d/in", "d/new", RenameFlags::empty()),
-    ),
-    (
-        "move into",
-        |k| k.rename("e/in", "d/new", sys::RenameFlags::empty()),
-        |o| o.rename("e/in", "d/new", RenameFlags::empty()),
-    ),
-    (
-        "move out of",
-        |k| k.rename("d/in", "e/new", sys::RenameFlags::empty()),
-        |o| o.rename("d/in", "e/new", RenameFlags::empty()),
-    ),
+    ("rename", |k| k.rename("f", "new", 0), |o| o.rename("f", "new", 0)),
+    ("rename directory", |k| k.rename("d", "e/d", 0), |o| o.rename("d", "e/d", 0)),
+    ("rename over", |k| k.rename("other", "f", 0), |o| o.rename("other", "f", 0)),
+    ("exchange", |k| k.rename("other", "f", RENAME_EXCHANGE), |o| o.rename("other", "f", RENAME_EXCHANGE)),
+    ("rename in", |k| k.rename("d/in", "d/new", 0), |o| o.rename("d/in", "d/new", 0)),
+    ("move into", |k| k.rename("e/in", "d/new", 0), |o| o.rename("e/in", "d/new", 0)),
+    ("move out of", |k| k.rename("d/in", "e/new", 0), |o| o.rename("d/in", "e/new", 0)),
     (
         "attribute",
         |k| number(sys::setxattr(k.at("f"), "trusted.new", b"", XattrFlags::empty())),

@@ -13,7 +13,6 @@ mod kernel;
 mod leaks;
 mod listed;
 mod many;
-mod model;
 mod mounts;
 mod namespace;
 mod races;

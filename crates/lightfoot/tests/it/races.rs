@@ -32,8 +32,6 @@ test_each_kind!([plain: Plain, by_table: ByTable] [
     rename::a_name_that_is_renamed_over_is_never_absent_and_leads_to_the_old_or_the_new,
     rename::a_name_that_is_removed_and_made_again_leads_to_a_file_that_was_there_meanwhile,
     rename::a_path_does_not_lead_into_a_directory_that_took_the_memory_of_one_on_the_way,
-    storm::after_a_storm_directories_links_and_listings_agree,
-    storm::makers_and_removers_in_directories_of_their_own_do_not_disturb_one_another,
     storm::of_those_who_make_or_remove_one_name_each_time_one_succeeds,
     storm::an_open_file_keeps_its_contents_when_its_name_goes_and_comes_back,
     storm::names_are_found_while_the_table_grows_and_shrinks_again,

@@ -1,9 +1,9 @@
 //! Working directory and root by handle: the same checks as by path, also after the directory was moved or removed.
 
+use crate::answers::{errno, is};
 use lightfoot::{
     Capabilities, Context, Credentials, Dir, Errno, File, MountFlags, Permissions, RamFs, UnmountFlags, Vfs,
 };
-use std::io;
 use std::path::Path;
 
 fn tree() -> Context {
@@ -12,10 +12,6 @@ fn tree() -> Context {
     ctx.create_dir("/closed").unwrap();
     ctx.set_permissions("/closed", Permissions::from_mode(0o700)).unwrap();
     ctx
-}
-
-fn errno<T>(result: io::Result<T>) -> Option<i32> {
-    result.err().and_then(|error| error.raw_os_error())
 }
 
 /// The change by path and the change by handle end the same way.
@@ -44,8 +40,8 @@ fn a_root_by_handle_needs_the_capability() {
     let mut weak = Credentials::root();
     weak.capabilities = Capabilities::all().without(Capabilities::SYS_CHROOT);
     let weak = root.with_credentials(weak);
-    assert_eq!(errno(weak.chroot("/a")), Some(Errno::EPERM.raw()));
-    assert_eq!(errno(weak.chroot_to(&dir)), Some(Errno::EPERM.raw()));
+    assert_eq!(errno(weak.chroot("/a")), is(Errno::EPERM));
+    assert_eq!(errno(weak.chroot_to(&dir)), is(Errno::EPERM));
     root.chroot_to(&dir).unwrap();
     assert!(root.is_dir("/b"));
     assert!(!root.exists("/a"));
@@ -56,7 +52,7 @@ fn a_root_by_handle_needs_the_capability() {
     let mut able = Credentials::user(7, 7, &[]);
     able.capabilities = Capabilities::SYS_CHROOT;
     user.set_credentials(able);
-    assert_eq!(errno(user.chroot_to(&closed)), Some(Errno::EACCES.raw()));
+    assert_eq!(errno(user.chroot_to(&closed)), is(Errno::EACCES));
 }
 
 #[test]
@@ -72,15 +68,15 @@ fn a_handle_leads_to_its_directory_wherever_that_is() {
     ctx.remove_dir("/a").unwrap();
     // As fchdir(2) to a directory without a name.
     ctx.set_current_dir_to(&gone).unwrap();
-    assert_eq!(errno(ctx.current_dir()), Some(Errno::ENOENT.raw()));
-    assert_eq!(errno(ctx.write("file", "")), Some(Errno::ENOENT.raw()));
+    assert_eq!(errno(ctx.current_dir()), is(Errno::ENOENT));
+    assert_eq!(errno(ctx.write("file", "")), is(Errno::ENOENT));
 }
 
 #[test]
 fn handles_of_another_tree_are_refused() {
     let (ctx, other) = (tree(), tree());
     let dir = other.open_dir("/a").unwrap();
-    let expected = Some(Errno::EXDEV.raw());
+    let expected = is(Errno::EXDEV);
     assert_eq!(errno(ctx.set_current_dir_to(&dir)), expected);
     assert_eq!(errno(ctx.chroot_to(&dir)), expected);
     assert_eq!(errno(ctx.pivot_root_to(&dir, &dir)), expected);
@@ -91,15 +87,15 @@ fn handles_of_another_tree_are_refused() {
 fn pivot_root_by_handle_checks_as_by_path() {
     let ctx = tree();
     let (plain, top) = (ctx.open_dir("/a").unwrap(), ctx.open_dir("/").unwrap());
-    assert_eq!(errno(ctx.pivot_root_to(&plain, &plain)), Some(Errno::EBUSY.raw()));
+    assert_eq!(errno(ctx.pivot_root_to(&plain, &plain)), is(Errno::EBUSY));
     ctx.mount(RamFs::new(), "/a", MountFlags::default()).unwrap();
     let new = ctx.open_dir("/a").unwrap();
     new.create_dir("old").unwrap();
     let old = new.open_dir("old").unwrap();
-    assert_eq!(errno(ctx.pivot_root_to(&old, &old)), Some(Errno::EINVAL.raw()));
-    assert_eq!(errno(ctx.pivot_root_to(&new, &top)), Some(Errno::EBUSY.raw()));
+    assert_eq!(errno(ctx.pivot_root_to(&old, &old)), is(Errno::EINVAL));
+    assert_eq!(errno(ctx.pivot_root_to(&new, &top)), is(Errno::EBUSY));
     let user = ctx.with_credentials(Credentials::user(7, 7, &[]));
-    assert_eq!(errno(user.pivot_root_to(&new, &old)), Some(Errno::EPERM.raw()));
+    assert_eq!(errno(user.pivot_root_to(&new, &old)), is(Errno::EPERM));
     ctx.pivot_root_to(&new, &old).unwrap();
     assert!(ctx.is_dir("/old/closed"));
     ctx.unmount("/old", UnmountFlags::DETACH).unwrap();
@@ -114,7 +110,7 @@ fn what_comes_from_the_core_is_the_same_thing() {
     ctx.write("/dir/file", "text").unwrap();
     let file = ctx.open("/dir/file").unwrap();
     let refused = Dir::from_inner(&ctx, file.as_inner().held().clone());
-    assert_eq!(errno(refused), Some(Errno::ENOTDIR.raw()));
+    assert_eq!(errno(refused), is(Errno::ENOTDIR));
     let scoped = ctx.open_dir("/dir").unwrap().scoped();
     let plain = Dir::from_inner(&ctx, scoped.as_inner().clone()).unwrap();
     assert_eq!(plain.dir_metadata().unwrap(), scoped.dir_metadata().unwrap());

@@ -39,8 +39,7 @@ pub(crate) fn directories_count_their_subdirectories(c: &Fixture) -> Outcome {
     };
     check(3, 2)?;
     c.write("/d/file", b"")?;
-    c.mkdir("/d/a").or_fail("mkdir /d/a")?;
-    c.mkdir("/d/b").or_fail("mkdir /d/b")?;
+    c.make_dirs(["/d/a", "/d/b"])?;
     check(3, 4)?;
     if c.features().rename {
         c.rename("/d/a", "/a").or_fail("rename out of the directory")?;

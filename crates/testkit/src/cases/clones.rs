@@ -2,7 +2,7 @@
 
 use crate::cases::threads::on_threads;
 use crate::fixture::{Fixture, MAKE, read_all, write_all};
-use crate::outcome::{OrFail, Outcome, same};
+use crate::outcome::{OrFail, Outcome, needs, same};
 use vfs::{Allocate, Errno, OpenFlags};
 
 /// Bytes of whole blocks, whatever their size.
@@ -99,9 +99,7 @@ pub(crate) fn a_reflink_of_a_wrong_range_is_refused(c: &Fixture) -> Outcome {
 /// Each thread fills its own block of the source with one byte, then makes a reflink of the whole file. No block of a reflink may
 /// contain two different bytes.
 pub(crate) fn threads_write_files_that_share_storage(c: &Fixture) -> Outcome {
-    if !c.features().reflinks {
-        return Ok(());
-    }
+    needs!(c.features().reflinks);
     const ROUNDS: u8 = 40;
     let from = c.open("/from", MAKE).or_fail("making /from")?;
     write_all(&from, 0, &vec![0; 4 * BLOCKS as usize])?;

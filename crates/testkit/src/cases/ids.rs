@@ -1,7 +1,8 @@
 //! Files found by their handles: after moves, after a restart, after eviction, and not after their removal.
 
 use crate::fixture::{Fixture, MAKE, read_all, write_all};
-use crate::outcome::{Failure, OrFail, Outcome, same};
+use crate::outcome::{Failure, OrFail, Outcome, needs, same};
+use fastrand::Rng;
 use vfs::{
     Base, Budget, Context, Credentials, Errno, FileHandle, OpenFlags, PathAt, PathRef, RenameFlags, S_IFREG, Vfs,
 };
@@ -21,16 +22,6 @@ struct Known {
     handle: FileHandle,
 }
 
-/// Numbers without a pattern.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
-}
-
 /// One tree of the file system.
 struct Tree<'t> {
     at: &'t Context,
@@ -43,13 +34,13 @@ impl<'t> Tree<'t> {
     }
 
     /// Makes, moves and links files at random.
-    fn grow(&self, c: &Fixture, dice: &mut Dice) -> Outcome {
+    fn grow(&self, c: &Fixture, random: &mut Rng) -> Outcome {
         let mut dirs = vec![String::new()];
         for number in 0..CHANGES {
-            let dir = dirs[dice.below(dirs.len())].clone();
+            let dir = dirs[random.usize(..dirs.len())].clone();
             let path = format!("{dir}/n{number}");
             let at = Base::CWD;
-            match dice.below(8) {
+            match random.u8(..8) {
                 0 | 1 => {
                     self.at.mkdir(at, path.as_bytes(), 0o755).or_fail("mkdir")?;
                     dirs.push(path);
@@ -60,7 +51,7 @@ impl<'t> Tree<'t> {
                     self.write(&first, b"two names")?;
                     let names = (PathAt::cwd(first.as_bytes()), PathAt::cwd(path.as_bytes()));
                     self.at.link(names.0, names.1, false).or_fail("link")?;
-                    if dice.below(2) == 0 {
+                    if random.bool() {
                         self.at.unlink(at, first.as_bytes()).or_fail("unlink of a first name")?;
                     }
                 }
@@ -126,9 +117,9 @@ impl<'t> Tree<'t> {
     }
 
     /// Moves directories and files to other names.
-    fn move_some(&self, all: &mut [Known], dice: &mut Dice) -> Outcome {
+    fn move_some(&self, all: &mut [Known], random: &mut Rng) -> Outcome {
         for number in 0..all.len() / 4 {
-            let at = dice.below(all.len());
+            let at = random.usize(..all.len());
             let (old, new) = (all[at].path.clone(), format!("/moved{number}"));
             let names = (PathAt::cwd(old.as_bytes()), PathAt::cwd(new.as_bytes()));
             self.at.rename(names.0, names.1, RenameFlags::default()).or_fail(format_args!("rename of {old}"))?;
@@ -181,13 +172,13 @@ pub(crate) fn each_file_of_a_random_tree_is_found_by_its_handle(c: &Fixture) -> 
     if !c.features().ids {
         return same("a handle", tree.at.handle_of(&tree.root).err(), Some(Errno::EOPNOTSUPP));
     }
-    let mut dice = Dice(7);
-    tree.grow(c, &mut dice)?;
+    let mut random = Rng::with_seed(7);
+    tree.grow(c, &mut random)?;
     let mut all = Vec::new();
     tree.list("", &mut all)?;
     tree.find_all(&all, "in the same tree")?;
     if c.features().rename {
-        tree.move_some(&mut all, &mut dice)?;
+        tree.move_some(&mut all, &mut random)?;
         tree.find_all(&all, "after moves")?;
     }
     let Some(vfs) = c.restarted(Budget { entries: 0, ..Budget::default() }) else { return tree.remove_all(all) };
@@ -202,9 +193,7 @@ pub(crate) fn each_file_of_a_random_tree_is_found_by_its_handle(c: &Fixture) -> 
 }
 
 pub(crate) fn a_handle_needs_the_capability_and_its_own_bytes(c: &Fixture) -> Outcome {
-    if !c.features().ids {
-        return Ok(());
-    }
+    needs!(c.features().ids);
     c.mkdir("/d").or_fail("mkdir")?;
     let tree = Tree::new(c.at())?;
     let handle = c.at().hold(Base::CWD, b"/d", true).and_then(|held| c.at().handle_of(&held)).or_fail("a handle")?;

@@ -1,7 +1,7 @@
 //! Renames: `renameat2(2)`.
 
 use crate::fixture::Fixture;
-use crate::outcome::{OrFail, Outcome, same};
+use crate::outcome::{OrFail, Outcome, needs, same};
 use vfs::{Errno, RenameFlags};
 
 /// Whether the file system has renames. If not, checks that it refuses them.
@@ -15,11 +15,8 @@ fn has_rename(c: &Fixture) -> Result<bool, crate::outcome::Failure> {
 }
 
 pub(crate) fn a_file_moves_with_its_contents(c: &Fixture) -> Outcome {
-    if !has_rename(c)? {
-        return Ok(());
-    }
-    c.mkdir("/a").or_fail("mkdir /a")?;
-    c.mkdir("/b").or_fail("mkdir /b")?;
+    needs!(has_rename(c)?);
+    c.make_dirs(["/a", "/b"])?;
     c.write("/a/file", b"text")?;
     let ino = c.attr("/a/file").or_fail("/a/file")?.ino;
     let path = ["/a/file", "/a/other", "/b/third", "/fourth", "/a/file"];
@@ -37,12 +34,8 @@ pub(crate) fn a_file_moves_with_its_contents(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn a_rename_replaces_files_and_empty_directories(c: &Fixture) -> Outcome {
-    if !has_rename(c)? {
-        return Ok(());
-    }
-    for dir in ["/empty", "/full", "/full/below", "/moved"] {
-        c.mkdir(dir).or_fail(format_args!("mkdir {dir}"))?;
-    }
+    needs!(has_rename(c)?);
+    c.make_dirs(["/empty", "/full", "/full/below", "/moved"])?;
     c.write("/moved/mark", b"")?;
     c.write("/file", b"new")?;
     c.write("/target", b"old and longer")?;
@@ -62,9 +55,7 @@ pub(crate) fn a_rename_replaces_files_and_empty_directories(c: &Fixture) -> Outc
 }
 
 pub(crate) fn noreplace_replaces_nothing(c: &Fixture) -> Outcome {
-    if !has_rename(c)? {
-        return Ok(());
-    }
+    needs!(has_rename(c)?);
     c.write("/a", b"a")?;
     c.write("/b", b"b")?;
     let moved = |old, new| c.rename_with(old, new, RenameFlags::NOREPLACE);
@@ -77,11 +68,8 @@ pub(crate) fn noreplace_replaces_nothing(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn exchanged_names_change_places(c: &Fixture) -> Outcome {
-    if !has_rename(c)? {
-        return Ok(());
-    }
-    c.mkdir("/dir").or_fail("mkdir /dir")?;
-    c.mkdir("/dir/below").or_fail("mkdir /dir/below")?;
+    needs!(has_rename(c)?);
+    c.make_dirs(["/dir", "/dir/below"])?;
     c.write("/dir/below/mark", b"mark")?;
     c.write("/file", b"file")?;
     let exchange = |a, b| c.rename_with(a, b, RenameFlags::EXCHANGE);
@@ -100,12 +88,8 @@ pub(crate) fn exchanged_names_change_places(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn a_directory_moves_with_its_contents(c: &Fixture) -> Outcome {
-    if !has_rename(c)? {
-        return Ok(());
-    }
-    for dir in ["/a", "/a/b", "/a/b/c", "/x"] {
-        c.mkdir(dir).or_fail(format_args!("mkdir {dir}"))?;
-    }
+    needs!(has_rename(c)?);
+    c.make_dirs(["/a", "/a/b", "/a/b/c", "/x"])?;
     c.write("/a/b/c/file", b"text")?;
     c.rename("/a/b", "/x/moved").or_fail("rename of a directory")?;
     c.twice(|| {

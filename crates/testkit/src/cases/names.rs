@@ -6,8 +6,7 @@ use vfs::{Base, Errno, OpenFlags, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG};
 
 pub(crate) fn a_name_that_was_made_is_found_and_others_are_not(c: &Fixture) -> Outcome {
     same("a missing file", c.attr("/a").err(), Some(Errno::ENOENT))?;
-    c.mkdir("/a").or_fail("mkdir /a")?;
-    c.mkdir("/a/b").or_fail("mkdir /a/b")?;
+    c.make_dirs(["/a", "/a/b"])?;
     c.write("/a/b/file", b"text")?;
     c.twice(|| {
         let kind = |path: &str| c.attr(path).map(|attr| attr.kind());
@@ -110,8 +109,7 @@ pub(crate) fn an_existing_name_is_not_made_again(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn unlink_and_rmdir_check_the_type(c: &Fixture) -> Outcome {
-    c.mkdir("/dir").or_fail("mkdir /dir")?;
-    c.mkdir("/dir/below").or_fail("mkdir /dir/below")?;
+    c.make_dirs(["/dir", "/dir/below"])?;
     c.write("/file", b"")?;
     c.twice(|| {
         same("unlink of a directory", c.unlink("/dir"), Err(Errno::EISDIR))?;

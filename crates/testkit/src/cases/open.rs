@@ -1,7 +1,7 @@
 //! Open files whose names are removed or renamed, and files without names.
 
 use crate::fixture::{Fixture, MAKE, read_all, write_all};
-use crate::outcome::{OrFail, Outcome, same};
+use crate::outcome::{OrFail, Outcome, needs, same};
 use vfs::{Base, Errno, OpenFile, OpenFlags, PathAt};
 
 /// Checks an open file without a name.
@@ -36,11 +36,8 @@ pub(crate) fn an_open_file_outlives_its_name(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn an_open_file_moves_with_its_name(c: &Fixture) -> Outcome {
-    if !c.features().rename {
-        return Ok(());
-    }
-    c.mkdir("/a").or_fail("mkdir /a")?;
-    c.mkdir("/a/b").or_fail("mkdir /a/b")?;
+    needs!(c.features().rename);
+    c.make_dirs(["/a", "/a/b"])?;
     let file = c.open("/a/b/file", MAKE).or_fail("making the file")?;
     write_all(&file, 0, b"one")?;
     c.rename("/a/b/file", "/a/b/other").or_fail("rename of the file")?;
@@ -52,9 +49,7 @@ pub(crate) fn an_open_file_moves_with_its_name(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn a_replaced_file_stays_open(c: &Fixture) -> Outcome {
-    if !c.features().rename {
-        return Ok(());
-    }
+    needs!(c.features().rename);
     let old = c.open("/target", MAKE).or_fail("making /target")?;
     write_all(&old, 0, b"old")?;
     c.write("/file", b"new")?;

@@ -2,7 +2,7 @@
 
 use crate::cases::threads::on_threads;
 use crate::fixture::Fixture;
-use crate::outcome::{OrFail, Outcome, same};
+use crate::outcome::{OrFail, Outcome, needs, same};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use vfs::Errno;
 
@@ -26,9 +26,7 @@ fn beside(change: impl Fn(usize) -> Outcome + Sync, check: impl Fn() -> Outcome 
 }
 
 pub(crate) fn a_name_that_is_renamed_over_is_never_missed(c: &Fixture) -> Outcome {
-    if !c.features().rename {
-        return Ok(());
-    }
+    needs!(c.features().rename);
     c.mkdir("/d").or_fail("mkdir /d")?;
     c.write("/d/name", b"whole")?;
     let replace = |round| {
@@ -49,12 +47,8 @@ pub(crate) fn a_name_that_is_renamed_over_is_never_missed(c: &Fixture) -> Outcom
 
 pub(crate) fn a_listing_beside_renames_has_each_other_name_once(c: &Fixture) -> Outcome {
     const COUNT: usize = 100;
-    if !c.features().rename {
-        return Ok(());
-    }
-    for dir in ["/d", "/e"] {
-        c.mkdir(dir).or_fail(dir)?;
-    }
+    needs!(c.features().rename);
+    c.make_dirs(["/d", "/e"])?;
     (0..COUNT).try_for_each(|number| c.write(format!("/d/name-{number:0>3}"), b""))?;
     c.write("/d/moving", b"")?;
     let places = ["/d/moving", "/d/a", "/e/moving", "/d/z"];

@@ -1,7 +1,7 @@
 //! Rights: ACLs, and set-id bits.
 
 use crate::fixture::{Fixture, MAKE, write_all};
-use crate::outcome::{Failure, OrFail, Outcome, same};
+use crate::outcome::{Failure, OrFail, Outcome, needs, same};
 use vfs::{Acl, AclEntry, AclKind, AclTag, Base, Context, Credentials, Errno, OpenFlags, SetAttr, SetXattr};
 
 const OWNER: u32 = 1000;
@@ -64,9 +64,7 @@ fn check_opens(c: &Fixture, path: &str, may: [(u32, bool, bool); 3]) -> Outcome 
 }
 
 pub(crate) fn an_acl_is_kept_and_obeyed(c: &Fixture) -> Outcome {
-    if !c.features().acls {
-        return Ok(());
-    }
+    needs!(c.features().acls);
     c.write("/file", b"text")?;
     chown(c, "/file")?;
     chmod(c, "/file", 0o600)?;
@@ -89,9 +87,7 @@ pub(crate) fn an_acl_is_kept_and_obeyed(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn a_default_acl_is_inherited(c: &Fixture) -> Outcome {
-    if !c.features().acls {
-        return Ok(());
-    }
+    needs!(c.features().acls);
     c.mkdir("/d").or_fail("mkdir /d")?;
     set_acl(c, "/d", AclKind::Default, &with_friend(6)?)?;
     chown(c, "/d")?;
@@ -109,9 +105,7 @@ pub(crate) fn a_default_acl_is_inherited(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn set_id_bits_go_with_a_change(c: &Fixture) -> Outcome {
-    if !c.features().keeps_attributes {
-        return Ok(());
-    }
+    needs!(c.features().keeps_attributes);
     let bits = |path: &str| c.attr(path).map(|attr| attr.mode & 0o7777);
     c.write("/file", b"text")?;
     chown(c, "/file")?;

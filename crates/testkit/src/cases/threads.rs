@@ -1,7 +1,7 @@
 //! Many threads at once, with operations whose final result is known.
 
 use crate::fixture::{Fixture, MAKE, read_all, write_all};
-use crate::outcome::{Failure, OrFail, Outcome, same};
+use crate::outcome::{Failure, OrFail, Outcome, needs, same};
 use vfs::{Errno, OpenFlags};
 
 const THREADS: usize = 4;
@@ -40,12 +40,8 @@ pub(crate) fn threads_make_and_remove_different_names(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn threads_move_different_names(c: &Fixture) -> Outcome {
-    if !c.features().rename {
-        return Ok(());
-    }
-    for dir in ["/a", "/b"] {
-        c.mkdir(dir).or_fail(dir)?;
-    }
+    needs!(c.features().rename);
+    c.make_dirs(["/a", "/b"])?;
     for thread in 0..THREADS {
         c.write(format!("/a/f{thread}"), format!("f{thread}").as_bytes())?;
         c.mkdir(format!("/a/d{thread}")).or_fail("mkdir")?;

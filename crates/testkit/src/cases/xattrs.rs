@@ -1,7 +1,7 @@
 //! Extended attributes.
 
 use crate::fixture::Fixture;
-use crate::outcome::{OrFail, Outcome, same};
+use crate::outcome::{OrFail, Outcome, needs, same};
 use vfs::{Base, Errno, SetXattr};
 
 fn set(c: &Fixture, path: &str, name: &str, value: &[u8], how: SetXattr) -> Result<(), Errno> {
@@ -36,9 +36,7 @@ fn begin(c: &Fixture) -> Result<bool, crate::outcome::Failure> {
 }
 
 pub(crate) fn extended_attributes_are_kept(c: &Fixture) -> Outcome {
-    if !begin(c)? {
-        return Ok(());
-    }
+    needs!(begin(c)?);
     let long = "user.".to_string() + &"n".repeat(250);
     for path in ["/file", "/dir"] {
         same(format_args!("names of {path} at first"), names(c, path), Ok(Vec::new()))?;
@@ -60,9 +58,7 @@ pub(crate) fn extended_attributes_are_kept(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn extended_attributes_are_made_or_replaced_as_requested(c: &Fixture) -> Outcome {
-    if !begin(c)? {
-        return Ok(());
-    }
+    needs!(begin(c)?);
     let set = |value: &[u8], how| set(c, "/file", "user.a", value, how);
     same("replacing a missing attribute", set(b"0", SetXattr::Replace), Err(Errno::ENODATA))?;
     set(b"1", SetXattr::Create).or_fail("making one")?;

@@ -14,8 +14,10 @@ use vfs::{
 
 impl Store {
     /// What a change returns that has been made.
-    fn returning<'n>(&self, nodes: &'n Nodes) -> Returning<'n> {
-        Returning { nodes: Some(nodes).filter(|_| self.0.options.returns_attributes), after: After::NONE }
+    fn returned(&self, nodes: &Nodes, parts: &[Part]) -> After {
+        let parts = parts.iter().filter(|_| self.0.options.returns_attributes);
+        let found = parts.filter_map(|(add, node)| Some((add, nodes.get(*node).ok()?.attr)));
+        found.fold(After::NONE, |after, (add, attr)| add(after, attr))
     }
 
     /// The quota for a change by this caller.
@@ -33,79 +35,25 @@ impl Store {
     }
 }
 
-/// The attributes that a change returns.
-struct Returning<'n> {
-    /// `None`: it returns none.
-    nodes: Option<&'n Nodes>,
-    after: After,
-}
+/// What a change returns of one file: its part in [`After`], and its number.
+type Part = (fn(After, Attr) -> After, u64);
 
-impl Returning<'_> {
-    fn with(self, node: u64, add: impl FnOnce(After, Attr) -> After) -> Self {
-        match self.nodes.and_then(|nodes| nodes.get(node).ok()) {
-            Some(file) => Self { after: add(self.after, file.attr), ..self },
-            None => self,
-        }
-    }
-
-    fn file(self, node: u64) -> Self {
-        self.with(node, After::file)
-    }
-
-    fn dir(self, node: u64) -> Self {
-        self.with(node, After::dir)
-    }
-
-    fn new_dir(self, node: u64) -> Self {
-        self.with(node, After::new_dir)
-    }
-
-    fn target(self, node: u64) -> Self {
-        self.with(node, After::target)
-    }
-
-    fn end(self) -> After {
-        self.after
-    }
-}
-
-/// A rename by nodes, so that it reads no inode under the store's mutex.
-struct NodeRename<'a> {
-    from: u64,
-    old: &'a [u8],
-    to: u64,
-    new: &'a [u8],
-    node: u64,
-    target: Option<u64>,
-    exchange: bool,
-}
-
-impl<'a> NodeRename<'a> {
-    fn of(rename: &Rename<'a>) -> Self {
-        Self {
-            from: rename.old_dir.node(),
-            old: rename.old_name,
-            to: rename.new_dir.node(),
-            new: rename.new_name,
-            node: rename.inode.node(),
-            target: rename.target.map(Inode::node),
-            exchange: rename.flags.contains(RenameFlags::EXCHANGE),
-        }
-    }
-}
-
-/// Moves a node to another name, or exchanges two: `ENOENT`, `ESTALE`, `ENOTEMPTY`.
-fn rename(nodes: &mut Nodes, rename: &NodeRename<'_>) -> Result<(), Errno> {
-    let NodeRename { from, old, to, new, node, target, exchange } = *rename;
+/// Moves the node of `old` to the name `new`, where `target` is, or exchanges the two: `ENOENT`, `ESTALE`, `ENOTEMPTY`.
+fn rename(
+    nodes: &mut Nodes,
+    (from, old, node): (u64, &[u8], u64),
+    (to, new, target): (u64, &[u8], Option<u64>),
+    exchanges: bool,
+) -> Result<(), Errno> {
     nodes.check(from, old, node)?;
     if let Some(target) = target {
         nodes.check(to, new, target)?;
-        if !exchange {
+        if !exchanges {
             nodes.check_empty(target)?;
         }
     }
     nodes.remove(from, old);
-    if let (Some(target), true) = (target, exchange) {
+    if let (Some(target), true) = (target, exchanges) {
         nodes.remove(to, new);
         nodes.enter(from, old, target);
     }
@@ -231,7 +179,7 @@ impl FileSystem for Store {
             if let Some(name) = name {
                 nodes.enter(parent, name, new.attr.ino);
                 nodes.touch(parent, request.now());
-                new.after = self.returning(nodes).dir(parent).end();
+                new.after = self.returned(nodes, &[(After::dir, parent)]);
             }
             Ok(new.attr.ino)
         })
@@ -246,7 +194,7 @@ impl FileSystem for Store {
             nodes.get_mut(node)?.attr.ctime = request.now();
             nodes.enter(parent, name, node);
             nodes.touch(parent, request.now());
-            Ok(self.returning(nodes).file(node).dir(parent).end())
+            Ok(self.returned(nodes, &[(After::file, node), (After::dir, parent)]))
         })
     }
 
@@ -257,19 +205,23 @@ impl FileSystem for Store {
             nodes.check_empty(node)?;
             nodes.remove(parent, name);
             nodes.touch(parent, request.now());
-            Ok(self.returning(nodes).file(node).dir(parent).end())
+            Ok(self.returned(nodes, &[(After::file, node), (After::dir, parent)]))
         })
     }
 
     fn rename(&self, request: &Request, moved: &Rename<'_>) -> Result<After, Errno> {
-        let Rename { old_dir: dir, old_name: name, new_dir, new_name, inode, target, .. } = *moved;
-        let by_node = NodeRename::of(moved);
-        self.serve(Call::Rename { dir, name, inode, new_dir, new_name, target }, |nodes| {
-            rename(nodes, &by_node)?;
-            nodes.touch(by_node.from, request.now());
-            nodes.touch(by_node.to, request.now());
-            let after = self.returning(nodes).file(by_node.node).dir(by_node.from).new_dir(by_node.to);
-            Ok(by_node.target.into_iter().fold(after, Returning::target).end())
+        let Rename { old_dir, old_name, new_dir, new_name, inode, target, flags } = *moved;
+        let (from, to, node, target) = (old_dir.node(), new_dir.node(), inode.node(), target.map(Inode::node));
+        self.serve(Call::Rename(moved), |nodes| {
+            let exchanges = flags.contains(RenameFlags::EXCHANGE);
+            rename(nodes, (from, old_name, node), (to, new_name, target), exchanges)?;
+            nodes.touch(from, request.now());
+            nodes.touch(to, request.now());
+            // No file has the number 0.
+            let target = target.unwrap_or(0);
+            let parts: [Part; 4] =
+                [(After::file, node), (After::dir, from), (After::new_dir, to), (After::target, target)];
+            Ok(self.returned(nodes, &parts))
         })
     }
 
@@ -278,7 +230,7 @@ impl FileSystem for Store {
         self.serve(Call::SetAttr { inode, set }, |nodes| {
             set.uid.map_or(Ok(()), |user| limit.check_owner(nodes, node, user))?;
             nodes.get_mut(node)?.set_attr(set, request.now());
-            Ok(self.returning(nodes).file(node).end())
+            Ok(self.returned(nodes, &[(After::file, node)]))
         })
     }
 
@@ -309,7 +261,7 @@ impl FileSystem for Store {
             let room = most.checked_sub(offset).filter(|&room| room > 0).ok_or(Errno::EDQUOT)?;
             let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
             let blocks = file.write(offset, data, request.now())?;
-            let after = self.returning(nodes).file(node).end();
+            let after = self.returned(nodes, &[(After::file, node)]);
             Ok(Written { end: Some(offset + data.len() as u64), after, ..Written::new(data.len(), blocks) })
         })
     }
@@ -318,7 +270,7 @@ impl FileSystem for Store {
         let node = inode.node();
         self.serve(Call::SetLen { inode, len }, |nodes| {
             let blocks = nodes.get_mut(node)?.set_len(len, request.now());
-            Ok((blocks, self.returning(nodes).file(node).end()))
+            Ok((blocks, self.returned(nodes, &[(After::file, node)])))
         })
     }
 

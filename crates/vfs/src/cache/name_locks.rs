@@ -1,4 +1,4 @@
-//! Reserved names: one change of a name at a time, while no lock of its directory is held.
+//! Name locks: one change of a name at a time, while no lock of its directory is held.
 //!
 //! # What it is
 //! A change of a name in a remote file system ([`OwnNames::remote`](crate::OwnNames::remote)) must not hold its directory's lock during
@@ -15,7 +15,7 @@
 //!
 //! # States of a name, and of a directory
 //! ```text
-//!             reserve                   begin: checked, with the directory locked
+//!              lock                     begin: checked, with the directory locked
 //!   free -----------------> locked ---------------------------------------------> in flight
 //!     ^    (waits while       |                                                         |
 //!     |   locked, or the    |                                                         | call of the file system, then the
@@ -190,7 +190,7 @@ impl NameLockTable {
 
 /// Names that this thread has locked, and the directory that it has closed, if any. Dropped, it gives them back.
 #[must_use = "dropped, it gives the names back"]
-pub(crate) struct NameLockGuard<'s> {
+pub(crate) struct NameLocks<'s> {
     of: &'s NameLockTable,
     keys: [Key; 2],
     is_given_back: Cell<bool>,
@@ -198,7 +198,7 @@ pub(crate) struct NameLockGuard<'s> {
     _ranked: Held<'s, Rank>,
 }
 
-impl NameLockGuard<'_> {
+impl NameLocks<'_> {
     /// Closes the directory `dir`, which has one of these names, until they are given back.
     ///
     /// # Errors
@@ -225,7 +225,7 @@ impl NameLockGuard<'_> {
     }
 }
 
-impl Drop for NameLockGuard<'_> {
+impl Drop for NameLocks<'_> {
     fn drop(&mut self) {
         self.give_back();
     }
@@ -241,17 +241,17 @@ impl SuperBlock {
     ///
     /// # Errors
     /// `ETIMEDOUT`.
-    pub(crate) fn reserve(
+    pub(crate) fn lock_remote_names(
         &self,
         names: [(&Dentry, u64); 2],
         deadline: Deadline,
-    ) -> Result<Option<NameLockGuard<'_>>, Errno> {
+    ) -> Result<Option<NameLocks<'_>>, Errno> {
         let Some(of) = self.name_locks.as_deref() else { return Ok(None) };
         let ranked = self.ranks.acquire(Rank::Name);
         let keys = names.map(|(dir, hash)| (address(dir), hash));
         self.ranks.take_by(Rank::Name, || of.attempt(keys).ok().map(Ok), || of.wait(keys, deadline))?;
         let (is_given_back, closed) = Default::default();
-        Ok(Some(NameLockGuard { of, keys, is_given_back, closed, _ranked: ranked }))
+        Ok(Some(NameLocks { of, keys, is_given_back, closed, _ranked: ranked }))
     }
 
     /// Whether a thread changes the name with the hash `hash` in the locked directory `dir`.

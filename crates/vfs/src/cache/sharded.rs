@@ -385,7 +385,7 @@ impl SuperBlock {
         }
     }
 
-    /// ShardedDirs the locked directory `dir`, if no other has its slot.
+    /// Shards the locked directory `dir`, if no other has its slot.
     #[cold]
     #[inline(never)]
     fn shard(&self, slot: &Slot, dir: &Dentry) {

@@ -173,6 +173,7 @@ impl SuperBlock {
         let (is_evictable, dir_flags) = (cached.is_none(), dir_flags(cached.is_none(), rules.is_some()));
         let CachedNames { entry_size, never_waits, changes_in_parallel } = cached.unwrap_or_default();
         let OwnNames { valid: default_valid, keeps_listings, remote, attributes, modes } = own;
+        let has_shards = changes_in_parallel || is_evictable;
         let inode_kept = Kept { is_reported: attributes != Attributes::Cache, is_from_birth: !is_evictable };
         let shares = is_evictable.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slots = SlotMemory::new(tree.next_number(), is_first);
@@ -185,8 +186,7 @@ impl SuperBlock {
         // Before the file system is called, which may panic.
         let memory = Memory { tree: tree.clone(), inodes: inodes.table.clone(), slots };
         let root = {
-            let new = fs.root();
-            let dentry = UnusedSlot::take(&memory.slots.slabs[0]).dentry();
+            let (new, dentry) = (fs.root(), UnusedSlot::take(&memory.slots.slabs[0]).dentry());
             let inode = cold_part(dentry).inode.begin(&new.attr, new.node, inode_kept);
             inode.begin_acls(&tree.domain, acls_of(&new));
             inodes.add(&tree.domain, &inode);
@@ -206,11 +206,7 @@ impl SuperBlock {
             shown: AtomicU32::new(0),
             is_evictable,
             never_waits,
-            sharded_dirs: if changes_in_parallel || is_evictable {
-                ShardedDirs::new(is_first, tree.shards_always)
-            } else {
-                None
-            },
+            sharded_dirs: has_shards.then(|| ShardedDirs::new(is_first, tree.shards_always)).flatten(),
             shares,
             reports_opens: opens != Opens::No,
             reports_closes: opens == (Opens::Yes { flush: true }),

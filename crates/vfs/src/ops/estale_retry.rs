@@ -93,7 +93,7 @@ impl Context {
         let Some((dir, name)) = place.parent_and_name() else { return Ok(()) };
         let sb = place.sb();
         let deadline = Deadline::at(self.request().deadline);
-        if sb.reserve([(dir.dentry(), sb.hash(&name)); 2], deadline)?.is_none() {
+        if sb.lock_remote_names([(dir.dentry(), sb.hash(&name)); 2], deadline)?.is_none() {
             drop(sb.lock_dir(dir.dentry()));
         }
         Ok(())

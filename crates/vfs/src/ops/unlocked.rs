@@ -19,7 +19,7 @@ use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
 use crate::base::name::NAME_MAX;
 use crate::cache::insert::{ExtraArgs, NewInodeArgs};
-use crate::cache::name_locks::NameLockGuard;
+use crate::cache::name_locks::NameLocks;
 use crate::cache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
 use crate::cache::returned::Files;
 use crate::fs::{NewNode, Request};
@@ -41,7 +41,7 @@ use core::cell::{Cell, OnceCell};
 /// What an operation on a locked name has: the name, and the entries that it holds.
 pub(crate) struct Unlocked<'t> {
     /// Empty in a fast file system, which has no such operation.
-    name: Option<NameLockGuard<'t>>,
+    name: Option<NameLocks<'t>>,
     dir: &'t Here,
     deadline: Option<i64>,
     found: OnceCell<DentryRef>,
@@ -72,7 +72,7 @@ impl<'t> Unlocked<'t> {
 
     /// Gives the name back: the operation changes nothing.
     pub(super) fn give_back(&self) {
-        self.name.iter().for_each(NameLockGuard::give_back);
+        self.name.iter().for_each(NameLocks::give_back);
     }
 
     /// Waits until no name of the directory `dir`, which is about to be removed, is locked: `ETIMEDOUT`.
@@ -174,7 +174,7 @@ impl<'t> Entry<'t, '_> {
                 self.context.check_empty(old)?;
             }
         }
-        unlocked.name.iter().for_each(NameLockGuard::begin_change);
+        unlocked.name.iter().for_each(NameLocks::begin_change);
         Ok(())
     }
 

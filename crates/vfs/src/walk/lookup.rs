@@ -36,7 +36,6 @@ mod insertion;
 mod offload;
 mod serialized;
 
-pub(super) use insertion::{insert, insert_absent};
 pub(crate) use serialized::find_name_locked;
 
 use crate::base::errno::Errno;
@@ -75,6 +74,34 @@ struct Unknown {
     moment: Moment,
 }
 
+/// A lookup that is under way: a name, and its directory, which the caller holds or has locked.
+#[derive(Clone, Copy)]
+pub(super) struct Lookup<'a, 'n> {
+    pub(super) sb: &'a SuperBlock,
+    pub(super) dir: &'a Dentry,
+    pub(super) named: Named<'n>,
+}
+
+/// The lock of the name, and where a sharded directory keeps it.
+pub(super) type LookupGuard<'d> = (LockedDirs<NameGuard<'d>>, Option<Names<'d>>);
+
+/// The file system's answer about a name.
+struct Answer {
+    found: Result<NewInode, Errno>,
+    /// What an expired entry had before the request.
+    before: Option<AttrSample>,
+    /// The number of invalidations before the request.
+    invalidations: u64,
+}
+
+/// What an answer made of a name in the cache.
+struct Settled<'a> {
+    result: LookupResult,
+    entry: Option<&'a Dentry>,
+    /// The moment at which a new directory began.
+    began: Option<Moment>,
+}
+
 /// The entry `name` of `dir`; takes a count on the entry. Calls the file system if needed. `next`: the path behind the name.
 ///
 /// # Errors
@@ -92,17 +119,17 @@ fn find_as(
     is_name_locked: bool,
 ) -> Result<Option<DentryRef>, Errno> {
     let sb = dir.sb();
-    let named = sb.named(name);
+    let lookup = Lookup { sb, dir: dir.dentry(), named: sb.named(name) };
     let mut is_fresh = false;
     let mut tries = 0;
     loop {
-        let unknown = match look(sb, dir.dentry(), named, is_fresh)? {
+        let unknown = match lookup.look(is_fresh)? {
             Look::Positive(entry) => return Ok(Some(entry)),
             Look::Absent => return Ok(None),
             Look::Unknown(unknown) => unknown,
         };
         sb.fallbacks.this().count_asked();
-        let (answer, entry) = single_flight(sb, dir, named, next, unknown, request);
+        let (answer, entry) = lookup.single_flight(dir, next, unknown, request);
         if entry.is_some() {
             return Ok(entry);
         }
@@ -111,15 +138,7 @@ fn find_as(
             LookupResult::There => is_fresh = true,
             // Changes and invalidations may overtake each answer. Under the lock one answer is used all the
             // same.
-            LookupResult::Again if tries == MAX_TRIES => {
-                if sb.name_locks.is_some() {
-                    return serialized::find_serialized(sb, dir.dentry(), named, request, is_name_locked);
-                }
-                let (mut held, names) = lock_name(sb, dir.dentry(), named.hash)?;
-                let at = NameAt { dir: dir.dentry(), names: names.as_ref(), named };
-                let found = find_name(sb, held.may_evict(), || request.to_owned(), at)?;
-                return Ok(found.and_then(|entry| sb.pin(entry)));
-            }
+            LookupResult::Again if tries == MAX_TRIES => return lookup.find_serialized(request, is_name_locked),
             LookupResult::Again => (is_fresh, tries) = (false, tries + 1),
             LookupResult::Absent => return Ok(None),
             LookupResult::Failed(errno) => return Err(errno),
@@ -127,49 +146,9 @@ fn find_as(
     }
 }
 
-/// A name in a directory, which is locked, or `names` of it.
-#[derive(Clone, Copy)]
-pub(super) struct NameAt<'d, 'n> {
-    pub(super) dir: &'d Dentry,
-    pub(super) names: Option<&'n Names<'n>>,
-    pub(super) named: Named<'n>,
-}
-
-pub(super) type LookupGuard<'d> = (LockedDirs<NameGuard<'d>>, Option<Names<'d>>);
-
-pub(super) fn lock_name<'d>(sb: &'d SuperBlock, dir: &'d Dentry, hash: u64) -> Result<LookupGuard<'d>, Errno> {
-    let held = sb.lock_to_look_up(dir, hash);
-    let names = held.names;
-    if dir.object().is_hashed() { Ok((LockedDirs::new(held), names)) } else { Err(Errno::ENOENT) }
-}
-
-fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Result<Look, Errno> {
-    let keeps_listing = || dir.inode().is_some_and(|inode| sb.keeps_listing_of(inode));
-    let object = dir.object();
-    if !is_fresh && object.is_hashed() && !object.is_complete() && !keeps_listing() {
-        // Before the request: a change since then, or an eviction of the name, shows when the answer is used.
-        let moment = sb.versions.moment_of(dir);
-        if sb.cached(dir, named).is_none() {
-            return Ok(Look::Unknown(Unknown { stale: None, moment }));
-        }
-    }
-    let _held = lock_name(sb, dir, named.hash)?;
-    let moment = sb.versions.moment_of(dir);
-    Ok(match sb.cached(dir, named) {
-        Some(entry) if (is_fresh || is_good(entry)) && !is_positive(entry) => Look::Absent,
-        Some(entry) => match sb.pin(entry) {
-            Some(pinned) if is_fresh || is_good(entry) => Look::Positive(pinned),
-            stale => Look::Unknown(Unknown { stale, moment }),
-        },
-        None if dir.object().is_complete() => Look::Absent,
-        None if keeps_listing() && sb.listings.lacks(dir, moment.version(), named.name) => Look::Absent,
-        None => Look::Unknown(Unknown { stale: None, moment }),
-    })
-}
-
 /// The moment since which the cache has no entry of `name` in `dir`, which is held, and cannot tell whether it exists.
 pub(super) fn missing_since(sb: &SuperBlock, dir: &Dentry, named: Named<'_>) -> Option<Moment> {
-    let (moment, entry) = match look(sb, dir, named, false) {
+    let (moment, entry) = match (Lookup { sb, dir, named }).look(false) {
         Ok(Look::Unknown(Unknown { stale: None, moment })) => (Some(moment), None),
         Ok(Look::Unknown(Unknown { stale, .. })) => (None, stale),
         Ok(Look::Positive(entry)) => (None, Some(entry)),
@@ -184,40 +163,226 @@ pub(super) type LookupLeader<'s> = Leader<'s, LookupKey, LookupResult>;
 /// The answer to a lookup, and the entry if this thread added it.
 type Found = (LookupResult, Option<DentryRef>);
 
-#[cold]
-fn single_flight(
-    sb: &SuperBlock,
-    dir: &Here,
-    named: Named<'_>,
-    next: &[u8],
-    unknown: Unknown,
-    request: &Request,
-) -> Found {
-    let version = unknown.moment.version();
-    let at = core::ptr::from_ref(dir.dentry()) as usize;
-    let is = |key: &LookupKey| key.dir == at && key.version == version && *key.name == *named.name;
-    let key = || LookupKey { dir: at, version, name: named.name.into() };
-    // Where threads meet in a directory, lookups of different names are to have no line in common.
-    let region = if sb.is_sharded_for_lookups(dir.dentry()) { named.hash } else { at as u64 >> 6 };
-    let entered = sb.flights.enter((region, named.hash), is, key);
-    let entered = match entered {
-        Entry::Lead(leader) if request.deadline.is_none() => {
-            let found = fetch(sb, dir.dentry(), named, next, unknown, request);
-            leader.finish(found.0);
-            return found;
+impl<'a> Lookup<'a, '_> {
+    /// Locks the name: `ENOENT` if the directory was removed.
+    pub(super) fn lock(self) -> Result<LookupGuard<'a>, Errno> {
+        let held = self.sb.lock_to_look_up(self.dir, self.named.hash);
+        let names = held.names;
+        if self.dir.object().is_hashed() { Ok((LockedDirs::new(held), names)) } else { Err(Errno::ENOENT) }
+    }
+
+    pub(super) fn cached(self) -> Option<&'a Dentry> {
+        self.sb.cached(self.dir, self.named)
+    }
+
+    fn look(self, is_fresh: bool) -> Result<Look, Errno> {
+        let Self { sb, dir, named } = self;
+        let keeps_listing = || dir.inode().is_some_and(|inode| sb.keeps_listing_of(inode));
+        let object = dir.object();
+        if !is_fresh && object.is_hashed() && !object.is_complete() && !keeps_listing() {
+            // Before the request: a change since then, or an eviction of the name, shows when the answer is used.
+            let moment = sb.versions.moment_of(dir);
+            if self.cached().is_none() {
+                return Ok(Look::Unknown(Unknown { stale: None, moment }));
+            }
         }
-        entered => entered,
-    };
-    unknown.stale.into_iter().for_each(|stale| sb.unpin(stale));
-    let answer = match entered {
-        Entry::Lead(leader) => offload::fetch(leader, dir, named, next, request),
-        Entry::Wait(waiter) => match wait(&waiter, request) {
-            // The other caller's deadline, or its cancellation.
-            LookupResult::Failed(Errno::ETIMEDOUT | Errno::EINTR) if request.check().is_ok() => LookupResult::Again,
-            answer => answer,
-        },
-    };
-    (answer, None)
+        let _held = self.lock()?;
+        let moment = sb.versions.moment_of(dir);
+        Ok(match self.cached() {
+            Some(entry) if (is_fresh || is_good(entry)) && !is_positive(entry) => Look::Absent,
+            Some(entry) => match sb.pin(entry) {
+                Some(pinned) if is_fresh || is_good(entry) => Look::Positive(pinned),
+                stale => Look::Unknown(Unknown { stale, moment }),
+            },
+            None if dir.object().is_complete() => Look::Absent,
+            None if keeps_listing() && sb.listings.lacks(dir, moment.version(), named.name) => Look::Absent,
+            None => Look::Unknown(Unknown { stale: None, moment }),
+        })
+    }
+
+    #[cold]
+    fn single_flight(self, here: &Here, next: &[u8], unknown: Unknown, request: &Request) -> Found {
+        let Self { sb, dir, named } = self;
+        let version = unknown.moment.version();
+        let at = core::ptr::from_ref(dir) as usize;
+        let is = |key: &LookupKey| key.dir == at && key.version == version && *key.name == *named.name;
+        let key = || LookupKey { dir: at, version, name: named.name.into() };
+        // Where threads meet in a directory, lookups of different names are to have no line in common.
+        let region = if sb.is_sharded_for_lookups(dir) { named.hash } else { at as u64 >> 6 };
+        let entered = sb.flights.enter((region, named.hash), is, key);
+        let entered = match entered {
+            Entry::Lead(leader) if request.deadline.is_none() => {
+                let found = self.fetch(next, unknown, request);
+                leader.finish(found.0);
+                return found;
+            }
+            entered => entered,
+        };
+        unknown.stale.into_iter().for_each(|stale| sb.unpin(stale));
+        let answer = match entered {
+            Entry::Lead(leader) => offload::fetch(leader, here, named, next, request),
+            Entry::Wait(waiter) => match wait(&waiter, request) {
+                // The other caller's deadline, or its cancellation.
+                LookupResult::Failed(Errno::ETIMEDOUT | Errno::EINTR) if request.check().is_ok() => LookupResult::Again,
+                answer => answer,
+            },
+        };
+        (answer, None)
+    }
+
+    /// Looks again, and requests the name if it is unknown.
+    pub(super) fn fetch_anew(self, next: &[u8], request: &Request) -> LookupResult {
+        let (answer, entry) = match self.look(false) {
+            Err(errno) => (LookupResult::Failed(errno), None),
+            Ok(Look::Absent) => (LookupResult::Absent, None),
+            Ok(Look::Positive(entry)) => (LookupResult::There, Some(entry)),
+            Ok(Look::Unknown(unknown)) => self.fetch(next, unknown, request),
+        };
+        entry.into_iter().for_each(|entry| self.sb.unpin(entry));
+        answer
+    }
+
+    /// Requests the name from the file system, and puts the answer into the cache.
+    fn fetch(self, next: &[u8], unknown: Unknown, request: &Request) -> Found {
+        let Unknown { stale, moment } = unknown;
+        let expired = stale.as_ref().map(|stale| stale.get(self.sb.slots()));
+        let found = if self.is_settled(expired) {
+            // By an earlier flight.
+            (LookupResult::There, None)
+        } else {
+            self.request_and_settle(NextNames::of(next), expired, moment, request)
+        };
+        stale.into_iter().for_each(|stale| self.sb.unpin(stale));
+        found
+    }
+
+    /// Whether the cache has another entry of the name than the `expired` one, or none, that a thread found, or that is valid
+    /// again. Without a lock that may change.
+    fn is_settled(self, expired: Option<&Dentry>) -> bool {
+        let now = self.cached();
+        !is_same(now, expired) || now.is_some_and(is_good)
+    }
+
+    fn request_and_settle(
+        self,
+        mut next: NextNames<'_>,
+        expired: Option<&Dentry>,
+        moment: Moment,
+        request: &Request,
+    ) -> Found {
+        let sb = self.sb;
+        let answer = self.ask(expired, request, &mut next);
+        let invalidations = answer.invalidations;
+        let (found, began) = match self.lock() {
+            Err(errno) => ((LookupResult::Failed(errno), None), None),
+            Ok(_held) if sb.versions.of(self.dir) != moment.version() => ((LookupResult::Again, None), None),
+            // Another thread has asked, too, and has used its answer.
+            Ok(_held) if !is_same(self.cached(), expired) => ((LookupResult::There, None), None),
+            Ok((mut held, names)) => {
+                // If the name was not in the cache meanwhile, what is below it did not change.
+                let was_absent = sb.versions.moment_of(self.dir) == moment;
+                let Settled { result, entry, began } = self.settle(held.may_evict(), names.as_ref(), answer);
+                // This thread uses the fresh answer even if it is valid for no time at all.
+                let is_there = matches!(result, LookupResult::There);
+                let entry = entry.filter(|entry| is_there && is_positive(entry)).and_then(|entry| sb.pin(entry));
+                ((result, entry), began.filter(|_| was_absent))
+            }
+        };
+        if let (Some(entry), Some(began)) = (&found.1, began) {
+            prime::learn_next(sb, entry, began, invalidations, &next);
+        }
+        found
+    }
+
+    /// The file system's answer about the name: by `revalidate` if it has an expired entry, else by `lookup`.
+    fn ask(self, expired: Option<&Dentry>, request: &Request, next: &mut NextNames<'_>) -> Answer {
+        let (sb, name) = (self.sb, self.named.name);
+        let invalidations = sb.invalidations();
+        let old = expired.and_then(Dentry::inode);
+        let before = old.map(Inode::before_request);
+        let found = match (self.dir.inode(), old) {
+            (None, _) => Err(Errno::ENOENT),
+            (Some(dir), None) => sb.fs().lookup(request, dir, name, next),
+            (Some(dir), Some(old)) => match sb.fs().revalidate(request, dir, name, old) {
+                Err(Errno::ENOENT | Errno::ESTALE) => sb.fs().lookup(request, dir, name, next),
+                found => found,
+            },
+        };
+        Answer { found, before, invalidations }
+    }
+
+    /// Puts the file system's answer about the locked name into the cache. The entry is expired if the file system invalidated
+    /// anything since the request.
+    fn settle(self, may_evict: &mut MayEvict, names: Option<&Names<'_>>, answer: Answer) -> Settled<'a> {
+        let invalidations = answer.invalidations;
+        let (result, began) = match self.store(may_evict, names, answer) {
+            Ok(stored) => stored,
+            Err(errno) => (LookupResult::Failed(errno), None),
+        };
+        let entry = self.cached();
+        expire_if_invalidated(self.sb, invalidations, entry);
+        Settled { result, entry, began }
+    }
+
+    /// [`settle`](Self::settle), without invalidations.
+    fn store(
+        self,
+        may_evict: &mut MayEvict,
+        names: Option<&Names<'_>>,
+        answer: Answer,
+    ) -> Result<(LookupResult, Option<Moment>), Errno> {
+        let Self { sb, dir, named } = self;
+        let new = match answer.found {
+            Err(Errno::ENOENT) => None,
+            found => Some(found?),
+        };
+        if let Some(old) = self.cached() {
+            let stays = |new: &&NewInode| {
+                old.inode().is_some_and(|inode| inode.node() == new.node && inode.attr().kind() == new.attr.kind())
+            };
+            if let Some(new) = new.as_ref().filter(stays) {
+                sb.refresh(old, new, answer.before.as_ref());
+                return Ok((LookupResult::There, None));
+            }
+            // The thread that changes a name removes its entry.
+            if (is_positive(old) && sb.is_in_flight(dir, named.hash)) || !sb.prune(names, dir, old, named.hash) {
+                return Ok((LookupResult::There, None));
+            }
+        }
+        match new {
+            Some(new) => Ok((LookupResult::There, self.insert(may_evict, names, &new)?)),
+            None => {
+                self.insert_absent(may_evict, names);
+                Ok((LookupResult::Absent, None))
+            }
+        }
+    }
+
+    /// The positive entry of the locked name, from the cache or the file system.
+    fn find_in_lock(
+        self,
+        may_evict: &mut MayEvict,
+        names: Option<&Names<'_>>,
+        request: impl FnOnce() -> Request<'static>,
+    ) -> Result<Option<&'a Dentry>, Errno> {
+        let cached = self.cached();
+        match cached {
+            Some(entry) if is_good(entry) => return Ok(is_positive(entry).then_some(entry)),
+            None if self.dir.object().is_complete() => return Ok(None),
+            _ => {}
+        }
+        self.sb.fallbacks.this().count_asked();
+        let answer = self.ask(cached, &request(), &mut NextNames::none());
+        let settled = self.settle(may_evict, names, answer);
+        if let LookupResult::Failed(errno) = settled.result {
+            return Err(errno);
+        }
+        if !is_same(settled.entry, cached) {
+            // This answer is newer than those of lookups that wait for the directory.
+            self.sb.note_change(self.dir);
+        }
+        Ok(settled.entry.filter(|entry| is_positive(entry)))
+    }
 }
 
 /// How long a caller that can be cancelled waits for another's lookup before it looks whether it was.
@@ -247,144 +412,6 @@ fn result_of(waited: Waited<LookupResult>) -> LookupResult {
     }
 }
 
-/// Looks again, and requests `name` in `dir`, which is held, if it is unknown.
-pub(super) fn fetch_anew(
-    sb: &SuperBlock,
-    dir: &Dentry,
-    named: Named<'_>,
-    next: &[u8],
-    request: &Request,
-) -> LookupResult {
-    let (answer, entry) = match look(sb, dir, named, false) {
-        Err(errno) => (LookupResult::Failed(errno), None),
-        Ok(Look::Absent) => (LookupResult::Absent, None),
-        Ok(Look::Positive(entry)) => (LookupResult::There, Some(entry)),
-        Ok(Look::Unknown(unknown)) => fetch(sb, dir, named, next, unknown, request),
-    };
-    entry.into_iter().for_each(|entry| sb.unpin(entry));
-    answer
-}
-
-/// Requests `name` in `dir`, which is held, from the file system, and puts the answer into the cache.
-fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, next: &[u8], unknown: Unknown, request: &Request) -> Found {
-    let Unknown { stale, moment } = unknown;
-    let expired = stale.as_ref().map(|stale| stale.get(sb.slots()));
-    let found = if is_settled(sb, dir, named, expired) {
-        // By an earlier flight.
-        (LookupResult::There, None)
-    } else {
-        request_and_settle(sb, dir, named, NextNames::of(next), (expired, moment), request)
-    };
-    stale.into_iter().for_each(|stale| sb.unpin(stale));
-    found
-}
-
-/// Whether the cache has another entry of a name than the `expired` one, or none, that a thread found, or that is valid again.
-/// Without a lock that may change.
-fn is_settled(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, expired: Option<&Dentry>) -> bool {
-    let now = sb.cached(dir, named);
-    !is_same(now, expired) || now.is_some_and(is_good)
-}
-
-fn request_and_settle(
-    sb: &SuperBlock,
-    dir: &Dentry,
-    named: Named<'_>,
-    mut next: NextNames<'_>,
-    (expired, moment): (Option<&Dentry>, Moment),
-    request: &Request,
-) -> Found {
-    let invalidations = sb.invalidations();
-    let reply = fetch_name(sb, dir, named.name, expired, (request, &mut next));
-    let (found, began) = match lock_name(sb, dir, named.hash) {
-        Err(errno) => ((LookupResult::Failed(errno), None), None),
-        Ok(_held) if sb.versions.of(dir) != moment.version() => ((LookupResult::Again, None), None),
-        // Another thread has asked, too, and has used its answer.
-        Ok(_held) if !is_same(sb.cached(dir, named), expired) => ((LookupResult::There, None), None),
-        Ok((mut held, names)) => {
-            let at = NameAt { dir, names: names.as_ref(), named };
-            // If the name was not in the cache meanwhile, what is below it did not change.
-            let was_absent = sb.versions.moment_of(dir) == moment;
-            let (answer, began) = settle(sb, held.may_evict(), at, reply);
-            let entry = sb.cached(dir, named);
-            expire_if_invalidated(sb, invalidations, entry);
-            // This thread uses the fresh answer even if it is valid for no time at all.
-            let is_there = matches!(answer, LookupResult::There);
-            let entry = entry.filter(|entry| is_there && is_positive(entry)).and_then(|entry| sb.pin(entry));
-            ((answer, entry), began.filter(|_| was_absent))
-        }
-    };
-    if let (Some(entry), Some(began)) = (&found.1, began) {
-        prime::learn_next(sb, entry, began, invalidations, &next);
-    }
-    found
-}
-
-/// The file system's answer about a name.
-struct Answer {
-    found: Result<NewInode, Errno>,
-    /// What an expired entry had before the request.
-    before: Option<AttrSample>,
-}
-
-/// The file system's answer about a name: by `revalidate` if it has an expired entry, else by `lookup`.
-fn fetch_name(
-    sb: &SuperBlock,
-    dir: &Dentry,
-    name: &[u8],
-    stale: Option<&Dentry>,
-    (request, next): (&Request, &mut NextNames<'_>),
-) -> Answer {
-    let old = stale.and_then(Dentry::inode);
-    let before = old.map(Inode::before_request);
-    let Some(inode) = dir.inode() else { return Answer { found: Err(Errno::ENOENT), before } };
-    let found = match old.map(|old| sb.fs().revalidate(request, inode, name, old)) {
-        None | Some(Err(Errno::ENOENT | Errno::ESTALE)) => sb.fs().lookup(request, inode, name, next),
-        Some(found) => found,
-    };
-    Answer { found, before }
-}
-
-/// Puts the file system's answer about a locked name into the cache. Returns the moment at which a new directory began, too.
-fn settle(
-    sb: &SuperBlock,
-    may_evict: &mut MayEvict,
-    at: NameAt<'_, '_>,
-    answer: Answer,
-) -> (LookupResult, Option<Moment>) {
-    let NameAt { dir, names, named } = at;
-    let Answer { found, before } = answer;
-    let new = match found {
-        Ok(new) => Some(new),
-        Err(Errno::ENOENT) => None,
-        Err(errno) => return (LookupResult::Failed(errno), None),
-    };
-    if let Some(old) = sb.cached(dir, named) {
-        let stays = match (&new, old.inode()) {
-            (Some(new), Some(inode)) => inode.node() == new.node && inode.attr().kind() == new.attr.kind(),
-            _ => false,
-        };
-        if let Some(new) = new.as_ref().filter(|_| stays) {
-            sb.refresh(old, new, before.as_ref());
-            return (LookupResult::There, None);
-        }
-        // The thread that changes a name removes its entry.
-        if (is_positive(old) && sb.is_in_flight(dir, named.hash)) || !sb.prune(names, dir, old, named.hash) {
-            return (LookupResult::There, None);
-        }
-    }
-    match new {
-        Some(new) => match insert(sb, may_evict, at, &new) {
-            Ok(began) => (LookupResult::There, began),
-            Err(errno) => (LookupResult::Failed(errno), None),
-        },
-        None => {
-            insert_absent(sb, may_evict, at);
-            (LookupResult::Absent, None)
-        }
-    }
-}
-
 /// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays for as long as it
 /// borrows `may_evict`.
 ///
@@ -397,36 +424,7 @@ pub(crate) fn find_locked<'r>(
     dir: &'r Dentry,
     named: Named<'_>,
 ) -> Result<Option<&'r Dentry>, Errno> {
-    find_name(sb, may_evict, request, NameAt { dir, names: None, named })
-}
-
-/// The same of a locked name.
-fn find_name<'r>(
-    sb: &'r SuperBlock,
-    may_evict: &'r mut MayEvict,
-    request: impl FnOnce() -> Request<'static>,
-    at: NameAt<'r, '_>,
-) -> Result<Option<&'r Dentry>, Errno> {
-    let NameAt { dir, named, .. } = at;
-    let cached = sb.cached(dir, named);
-    match cached {
-        Some(entry) if is_good(entry) => return Ok(is_positive(entry).then_some(entry)),
-        None if dir.object().is_complete() => return Ok(None),
-        _ => {}
-    }
-    sb.fallbacks.this().count_asked();
-    let invalidations = sb.invalidations();
-    let reply = fetch_name(sb, dir, named.name, cached, (&request(), &mut NextNames::none()));
-    if let (LookupResult::Failed(errno), _) = settle(sb, may_evict, at, reply) {
-        return Err(errno);
-    }
-    let entry = sb.cached(dir, named);
-    if !is_same(entry, cached) {
-        // This answer is newer than those of lookups that wait for the directory.
-        sb.note_change(dir);
-    }
-    expire_if_invalidated(sb, invalidations, entry);
-    Ok(entry.filter(|entry| is_positive(entry)))
+    Lookup { sb, dir, named }.find_in_lock(may_evict, None, request)
 }
 
 /// The cached directory `name` of the locked directory `dir`, valid or not. If [`find_locked`] finds it expired, and the file system

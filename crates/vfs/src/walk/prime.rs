@@ -26,9 +26,10 @@ use crate::cache::reclaim::MayEvict;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{NewInode, NextNames, Valid};
 use crate::slots::dentry::Dentry;
+use crate::slots::shard::Names;
 use crate::slots::slot::DentryRef;
 use crate::slots::versions::Moment;
-use crate::walk::lookup::{self, NameAt};
+use crate::walk::lookup::{self, Lookup};
 
 /// Puts the inodes of the names `listed` of the locked directory `dir` into the cache. They are the answers to a request that began
 /// after so many `invalidations`, and since which no other thread has changed the directory.
@@ -43,8 +44,8 @@ pub(crate) fn learn_listed<'n>(
         return;
     }
     for (name, new) in listed.clone() {
-        let at = NameAt { dir, names: None, named: sb.named(name) };
-        if is_name(name) && learn(sb, may_evict, at, new).is_err() {
+        let named = sb.named(name);
+        if is_name(name) && learn(Lookup { sb, dir, named }, may_evict, None, new).is_err() {
             // The cache is full, and its entries are held.
             break;
         }
@@ -74,16 +75,16 @@ fn is_name(name: &[u8]) -> bool {
 /// # Errors
 /// `ENOMEM`: the cache is full, and its entries are held.
 fn learn(
-    sb: &SuperBlock,
+    lookup: Lookup<'_, '_>,
     may_evict: &mut MayEvict,
-    at: NameAt<'_, '_>,
+    names: Option<&Names<'_>>,
     new: &NewInode,
 ) -> Result<Option<Moment>, Errno> {
-    let NameAt { dir, names, named } = at;
+    let Lookup { sb, dir, named } = lookup;
     if new.valid == Valid::For(0) {
         return Ok(None);
     }
-    match sb.cached(dir, named) {
+    match lookup.cached() {
         Some(entry) if has_inode(entry) => {
             if !lookup::is_good(entry) {
                 renew(sb, entry, new);
@@ -101,7 +102,7 @@ fn learn(
             return Ok(None);
         }
     }
-    lookup::insert(sb, may_evict, at, new)
+    lookup.insert(may_evict, names, new)
 }
 
 /// Puts the answers about the names behind `first` into the cache. They came with the answer about `first`, a directory that was
@@ -136,20 +137,19 @@ fn learn_in(
     if !is_name(name) {
         return None;
     }
-    let named = sb.named(name);
-    let (mut held, names) = lookup::lock_name(sb, dir, named.hash).ok()?;
-    if sb.versions.moment_of(dir) != began || sb.cached(dir, named).is_some() {
+    let lookup = Lookup { sb, dir, named: sb.named(name) };
+    let (mut held, names) = lookup.lock().ok()?;
+    if sb.versions.moment_of(dir) != began || lookup.cached().is_some() {
         return None;
     }
-    let at = NameAt { dir, names: names.as_ref(), named };
     let its_begin = match answer {
-        Some(new) => learn(sb, held.may_evict(), at, new).ok()?,
+        Some(new) => learn(lookup, held.may_evict(), names.as_ref(), new).ok()?,
         None => {
-            lookup::insert_absent(sb, held.may_evict(), at);
+            lookup.insert_absent(held.may_evict(), names.as_ref());
             None
         }
     };
-    let entry = sb.cached(dir, named);
+    let entry = lookup.cached();
     lookup::expire_if_invalidated(sb, invalidations, entry);
     let its_begin = its_begin?;
     Some((sb.pin(entry?)?, its_begin))
@@ -164,19 +164,18 @@ pub(super) fn learn_missing(
     name: &[u8],
     answer: Option<&NewInode>,
 ) {
-    let named = sb.named(name);
-    let Ok((mut held, names)) = lookup::lock_name(sb, dir, named.hash) else { return };
+    let lookup = Lookup { sb, dir, named: sb.named(name) };
+    let Ok((mut held, names)) = lookup.lock() else { return };
     // As for a lookup: the directory did not change, and no other thread was faster.
-    if sb.versions.of(dir) != since.version() || sb.cached(dir, named).is_some() {
+    if sb.versions.of(dir) != since.version() || lookup.cached().is_some() {
         return;
     }
-    let at = NameAt { dir, names: names.as_ref(), named };
     match answer {
         // Without room the walk returns the error.
-        Some(new) => drop(learn(sb, held.may_evict(), at, new)),
-        None => lookup::insert_absent(sb, held.may_evict(), at),
+        Some(new) => drop(learn(lookup, held.may_evict(), names.as_ref(), new)),
+        None => lookup.insert_absent(held.may_evict(), names.as_ref()),
     }
-    lookup::expire_if_invalidated(sb, invalidations, sb.cached(dir, named));
+    lookup::expire_if_invalidated(sb, invalidations, lookup.cached());
 }
 
 /// Begins the time of validity of an expired entry again, if it is as the answer.

@@ -11,11 +11,10 @@
 //! RFC 1945; `poll(2)`.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, SocketFlags, accept_with, send};
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// The longest request, in bytes.
@@ -37,36 +36,8 @@ impl Limits {
     pub(super) const DEFAULT: Self = Self { deadline: Duration::from_secs(5), connections: 32 };
 }
 
-/// A listening socket that does not block.
-pub(super) trait Listener: AsFd {
-    type Stream: Read + Write + AsFd;
-
-    /// The next client; its stream does not block.
-    fn accept(&self) -> io::Result<Self::Stream>;
-}
-
-impl Listener for TcpListener {
-    type Stream = TcpStream;
-
-    fn accept(&self) -> io::Result<TcpStream> {
-        let (stream, _) = self.accept()?;
-        stream.set_nonblocking(true)?;
-        Ok(stream)
-    }
-}
-
-impl Listener for UnixListener {
-    type Stream = UnixStream;
-
-    fn accept(&self) -> io::Result<UnixStream> {
-        let (stream, _) = self.accept()?;
-        stream.set_nonblocking(true)?;
-        Ok(stream)
-    }
-}
-
-/// Serves what `page` returns, until that is `None`.
-pub(super) fn run<L: Listener>(listener: &L, page: impl Fn() -> Option<String>, limits: Limits) {
+/// Serves what `page` returns, until that is `None`. The listener does not block.
+pub(super) fn run(listener: &OwnedFd, page: impl Fn() -> Option<String>, limits: Limits) {
     let mut connections = VecDeque::new();
     let mut accepts_from = Instant::now();
     loop {
@@ -76,7 +47,7 @@ pub(super) fn run<L: Listener>(listener: &L, page: impl Fn() -> Option<String>, 
             accepts_from = now + PAUSE;
         }
         let mut is_mounted = true;
-        connections.retain_mut(|connection: &mut Connection<L::Stream>| {
+        connections.retain_mut(|connection: &mut Connection| {
             let progress = connection.proceed(&page);
             is_mounted &= !matches!(progress, Progress::NoPage);
             matches!(progress, Progress::Waits) && connection.began.elapsed() < limits.deadline
@@ -88,12 +59,7 @@ pub(super) fn run<L: Listener>(listener: &L, page: impl Fn() -> Option<String>, 
 }
 
 /// Waits for a client that connects, sends or receives, or for the next deadline.
-fn wait<L: Listener>(
-    listener: &L,
-    connections: &VecDeque<Connection<L::Stream>>,
-    accepts_from: Instant,
-    limits: Limits,
-) {
+fn wait(listener: &OwnedFd, connections: &VecDeque<Connection>, accepts_from: Instant, limits: Limits) {
     let now = Instant::now();
     let pause = accepts_from.checked_duration_since(now).filter(|pause| !pause.is_zero());
     let oldest = connections.front().map(|oldest| limits.deadline.saturating_sub(now - oldest.began));
@@ -109,16 +75,16 @@ fn wait<L: Listener>(
 }
 
 /// Accepts the clients that wait, but no more than there may be. `false` if the host could not accept one.
-fn accept<L: Listener>(listener: &L, connections: &mut VecDeque<Connection<L::Stream>>, limits: Limits) -> bool {
+fn accept(listener: &OwnedFd, connections: &mut VecDeque<Connection>, limits: Limits) -> bool {
     for _ in 0..limits.connections {
-        match listener.accept() {
+        match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             Ok(stream) => {
                 if connections.len() == limits.connections {
                     connections.pop_front();
                 }
                 connections.push_back(Connection::new(stream));
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+            Err(Errno::AGAIN) => return true,
             Err(error) => {
                 tracing::debug!(%error, "cannot accept a client of the metrics");
                 return false;
@@ -129,8 +95,8 @@ fn accept<L: Listener>(listener: &L, connections: &mut VecDeque<Connection<L::St
 }
 
 /// A client and how far it is.
-struct Connection<S> {
-    stream: S,
+struct Connection {
+    stream: OwnedFd,
     began: Instant,
     state: State,
 }
@@ -151,8 +117,8 @@ enum Progress {
     NoPage,
 }
 
-impl<S: Read + Write> Connection<S> {
-    fn new(stream: S) -> Self {
+impl Connection {
+    fn new(stream: OwnedFd) -> Self {
         Self { stream, began: Instant::now(), state: State::Reading(Vec::new()) }
     }
 
@@ -167,7 +133,7 @@ impl<S: Read + Write> Connection<S> {
     fn proceed(&mut self, page: &impl Fn() -> Option<String>) -> Progress {
         loop {
             let turn = match &mut self.state {
-                State::Reading(request) => match read_some(&mut self.stream, request) {
+                State::Reading(request) => match read_some(&self.stream, request) {
                     Ok(true) => match reply(&String::from_utf8_lossy(request), page) {
                         Some(reply) => {
                             self.state = State::Writing(reply, 0);
@@ -178,14 +144,14 @@ impl<S: Read + Write> Connection<S> {
                     other => other.map(drop),
                 },
                 State::Writing(reply, sent) if *sent == reply.len() => return Progress::Done,
-                State::Writing(reply, sent) => match self.stream.write(&reply[*sent..]) {
+                State::Writing(reply, sent) => match send(&self.stream, &reply[*sent..], SendFlags::NOSIGNAL) {
                     Ok(0) => return Progress::Done,
                     other => other.map(|bytes| *sent += bytes),
                 },
             };
             match turn {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Progress::Waits,
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                Err(Errno::AGAIN) => return Progress::Waits,
+                Err(error) if error != Errno::INTR => {
                     tracing::debug!(%error, "no reply to a client of the metrics");
                     return Progress::Done;
                 }
@@ -196,9 +162,9 @@ impl<S: Read + Write> Connection<S> {
 }
 
 /// Reads some more of a request; whether it has all up to the empty line, or as much as is read.
-fn read_some(stream: &mut impl Read, request: &mut Vec<u8>) -> io::Result<bool> {
+fn read_some(stream: &OwnedFd, request: &mut Vec<u8>) -> rustix::io::Result<bool> {
     let mut piece = [0; 1024];
-    let bytes = stream.read(&mut piece)?;
+    let bytes = rustix::io::read(stream, &mut piece)?;
     request.extend_from_slice(&piece[..bytes]);
     Ok(bytes == 0 || request.len() >= MAX_REQUEST || request.windows(4).any(|end| end == b"\r\n\r\n"))
 }
@@ -226,7 +192,8 @@ fn reply(request: &str, page: impl Fn() -> Option<String>) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::SocketAddr;
+    use std::io::{self, Read, Write};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
     use std::thread;
 
     const REQUEST: &[u8] = b"GET /metrics HTTP/1.0\r\n\r\n";
@@ -236,7 +203,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("a socket");
         let address = listener.local_addr().expect("an address");
-        thread::spawn(move || run(&listener, || Some("a".repeat(len)), limits));
+        thread::spawn(move || run(&listener.into(), || Some("a".repeat(len)), limits));
         address
     }
 

@@ -116,26 +116,16 @@ fn draw_rates(frame: &mut Frame<'_>, area: Rect, view: &View) {
     }
 }
 
-const fn width_of(column: Column) -> usize {
-    match column {
-        Column::Operation => 16,
-        Column::Total => 12,
-        Column::Errors => 8,
-        Column::PerSecond => 12,
-        Column::Median | Column::P90 | Column::P99 | Column::Longest => 8,
-    }
-}
-
 /// The head, and as many operations as fit.
 fn operation_lines(view: &View, area: Rect) -> Vec<Line<'static>> {
     let mut room = usize::from(area.width);
     let fits = |column: &Column| {
-        let width = width_of(*column);
+        let width = column.width();
         let fits = room >= width;
         room = room.saturating_sub(if fits { width } else { room });
         fits
     };
-    let columns: Vec<Column> = Column::ALL.into_iter().take_while(fits).collect();
+    let columns: Vec<Column> = Column::all().take_while(fits).collect();
     let head = columns.iter().map(|column| {
         let is_sorted = *column == view.sorted_by;
         let style = if is_sorted { Modifier::REVERSED | Modifier::BOLD } else { Modifier::REVERSED };
@@ -152,7 +142,7 @@ fn operation_lines(view: &View, area: Rect) -> Vec<Line<'static>> {
 }
 
 fn cell(column: Column, text: &str) -> String {
-    let width = width_of(column);
+    let width = column.width();
     match column {
         Column::Operation => format!("{text:<width$}"),
         _ => format!("{text:>width$}"),

@@ -24,33 +24,33 @@ pub(super) enum Column {
 }
 
 impl Column {
-    pub(super) const ALL: [Self; 8] = [
-        Self::Operation,
-        Self::Total,
-        Self::Errors,
-        Self::PerSecond,
-        Self::Median,
-        Self::P90,
-        Self::P99,
-        Self::Longest,
+    /// Each with its title and its width.
+    const TABLE: [(Self, &str, usize); 8] = [
+        (Self::Operation, "operation", 16),
+        (Self::Total, "total", 12),
+        (Self::Errors, "errors", 8),
+        (Self::PerSecond, "per second", 12),
+        (Self::Median, "p50", 8),
+        (Self::P90, "p90", 8),
+        (Self::P99, "p99", 8),
+        (Self::Longest, "max", 8),
     ];
 
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        Self::TABLE.into_iter().map(|(column, ..)| column)
+    }
+
     pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::Operation => "operation",
-            Self::Total => "total",
-            Self::Errors => "errors",
-            Self::PerSecond => "per second",
-            Self::Median => "p50",
-            Self::P90 => "p90",
-            Self::P99 => "p99",
-            Self::Longest => "max",
-        }
+        Self::TABLE[self as usize].1
+    }
+
+    pub(super) const fn width(self) -> usize {
+        Self::TABLE[self as usize].2
     }
 
     /// The column so many places to the right, round the end.
     fn next(self, by: usize) -> Self {
-        Self::ALL[(self as usize + by) % Self::ALL.len()]
+        Self::TABLE[(self as usize + by) % Self::TABLE.len()].0
     }
 }
 
@@ -148,7 +148,7 @@ impl View {
         }
         match key.code {
             KeyCode::Char('s' | '>') => self.sorted_by = self.sorted_by.next(1),
-            KeyCode::Char('<') => self.sorted_by = self.sorted_by.next(Column::ALL.len() - 1),
+            KeyCode::Char('<') => self.sorted_by = self.sorted_by.next(Column::TABLE.len() - 1),
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('f') => {
                 let next = self.alone.map_or(0, |alone| alone + 1);

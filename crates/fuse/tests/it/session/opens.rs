@@ -2,9 +2,10 @@
 
 use crate::session::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, WRONLY};
 use lightfoot_fuse::{ROOT_NODE, SessionOptions};
+use parking_lot::Mutex;
 use ramfs::RamFs;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use vfs::{
     Errno, FileSystem, FsTraits, Inode, Layer, Open, OpenFlags, OpenState, Opened, Opens, Position, Request, Written,
 };
@@ -32,7 +33,7 @@ impl Layer for Numbered {
     }
 
     fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<Opened, Errno> {
-        let mut seen = self.1.lock().unwrap();
+        let mut seen = self.1.lock();
         seen.next += 1;
         let number = seen.next;
         seen.open.insert(number);
@@ -40,11 +41,11 @@ impl Layer for Numbered {
     }
 
     fn release(&self, file: Open<'_>) {
-        assert!(self.1.lock().unwrap().open.remove(&file.state.word().unwrap()), "released twice");
+        assert!(self.1.lock().open.remove(&file.state.word().unwrap()), "released twice");
     }
 
     fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
-        self.1.lock().unwrap().wrote.push(file.state.word().unwrap());
+        self.1.lock().wrote.push(file.state.word().unwrap());
         self.0.write(request, file, at, data)
     }
 }
@@ -55,7 +56,7 @@ fn numbered(options: SessionOptions) -> (Kernel, Arc<Mutex<Seen>>) {
 }
 
 fn open(seen: &Mutex<Seen>) -> Vec<u64> {
-    seen.lock().unwrap().open.iter().copied().collect()
+    seen.lock().open.iter().copied().collect()
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn each_handle_has_its_state_until_its_release() {
         assert_eq!(kernel.write(entry.node, handle, 0, b"data"), Ok(4));
     }
     assert_eq!(kernel.write(entry.node, reader.handle, 0, b"data"), Err(Errno::EBADF));
-    assert_eq!(seen.lock().unwrap().wrote, [2, 1, 2]);
+    assert_eq!(seen.lock().wrote, [2, 1, 2]);
     kernel.unlink(&SUPER, ROOT_NODE, b"f").unwrap();
     kernel.release(made.handle);
     // A second release, and one of a number that was never given out.

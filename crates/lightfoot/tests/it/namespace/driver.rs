@@ -1,9 +1,9 @@
 //! Applies the same operations to two implementations and makes a small, replayable failure of the first difference.
 
-use super::Namespace;
-use super::generate::{Plan, generate};
+use super::generate::{closed_by, generate};
 use super::ops::*;
-use super::outcome::{Compare, Normaliser, Outcome};
+use super::outcome::{Normaliser, Outcome};
+use super::{Namespace, World};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
@@ -31,12 +31,10 @@ pub(crate) struct Case<'a> {
     pub(crate) name: &'a str,
     /// Filled in by [`run_seeds`].
     pub(crate) seed: u64,
-    pub(crate) compare: Compare,
-    /// Whether the driver lets the coarse clock tick after each look at attributes, so that changes after it are seen
-    /// by the next: needed to compare that times move ([`Compare::moved`]) with a side that takes times from that
-    /// clock.
+    pub(crate) world: World,
+    /// Whether it is compared that modification and change times move between two looks. The driver then lets the coarse clock,
+    /// from which Lightfoot takes times, tick after each look at attributes, so that the next look sees changes after it.
     pub(crate) patient: bool,
-    pub(crate) plan: Plan,
 }
 
 /// How a run went.
@@ -87,7 +85,7 @@ pub(crate) fn run_seeds(case: Case, seeds: Range<u64>, ops: u64, a: Side, b: Sid
     let ops = number("LIGHTFOOT_OPS").unwrap_or(ops) as usize;
     let mut total = Report::default();
     for seed in seeds {
-        total.add(run(Case { seed, ..case }, &generate(seed, ops, case.plan), a, b));
+        total.add(run(Case { seed, ..case }, &generate(seed, ops, case.world), a, b));
     }
     println!("{} operations, {}% succeeded", total.applied, 100 * total.succeeded / total.applied.max(1));
     for (outcome, count) in total.outcomes {
@@ -136,7 +134,7 @@ fn first_difference(case: Case, ops: &[Op], a: Side, b: Side, report: &mut Repor
             Ok(outcome) => report.count(op, &outcome, detailed),
             Err(answers) => return Some(Difference { index, op: op.clone(), answers }),
         }
-        for slot in case.plan.closed_by(op) {
+        for slot in closed_by(op) {
             let op = Op::Close { slot };
             if let Err(answers) = pair.apply(&op) {
                 return Some(Difference { index, op, answers });
@@ -154,15 +152,13 @@ fn first_difference(case: Case, ops: &[Op], a: Side, b: Side, report: &mut Repor
 struct Pair {
     sides: [(Box<dyn Namespace>, Normaliser); 2],
     user: usize,
-    /// Slots that a change of user closes.
-    closes: Range<usize>,
     patient: bool,
 }
 
 impl Pair {
     fn new(case: Case, a: Side, b: Side) -> Self {
-        let sides = [a, b].map(|side| ((side.fresh)(), Normaliser::new(case.compare)));
-        Pair { sides, user: 0, closes: case.plan.closed_by(&Op::Become(0)), patient: case.patient }
+        let sides = [a, b].map(|side| ((side.fresh)(), Normaliser::new(case.patient)));
+        Pair { sides, user: 0, patient: case.patient }
     }
 
     fn apply(&mut self, op: &Op) -> Result<Outcome, Answers> {
@@ -182,11 +178,11 @@ impl Pair {
 
     /// Walks the whole tree as the superuser (if the process ever was), comparing attributes and contents.
     fn sweep(&mut self) -> Result<(), (Op, Answers)> {
-        let (user, closes) = (self.user, self.closes.clone());
+        let user = self.user;
         let mut step = |op: Op| self.apply(&op).map_err(|answers| (op, answers));
         if user != 0 {
             // Linux checks whether credentials are the same object, not whether they are equal.
-            closes.clone().for_each(|slot| drop(step(Op::Close { slot })));
+            closed_by(&Op::Become(0)).for_each(|slot| drop(step(Op::Close { slot })));
             step(Op::Become(0))?;
         }
         let mut dirs = vec![RawPath::from("/")];

@@ -2,17 +2,27 @@
 
 /// What is left alone, the reason, and where it is seen to.
 #[allow(dead_code, reason = "it is for readers")]
-pub(crate) const EXCEPTIONS: [(&str, &str, &str); 12] = [
+pub(crate) const EXCEPTIONS: [(&str, &str, &str); 14] = [
     (
         "what is done by an open file after its process has changed its credentials",
         "Lightfoot's open files keep the credentials of open(2); Linux uses those of the caller",
-        "generate.rs, Plan::closed_by",
+        "generate.rs, closed_by",
     ),
     (
-        "mounting on the root or the working directory, and moving or unmounting it",
+        "mounting on the root or the working directory, by pivot_root too, and moving or unmounting it",
         "what the root is to Linux depends on how the process came to it; a walk by `..` at a root that something is mounted on goes \
          there on Linux, and not in Lightfoot",
-        "is_root of both sides",
+        "is_root and refuses_pivot of both sides",
+    ),
+    (
+        "which error pivot_root returns, and what it does with a directory that was removed",
+        "Linux fails with ENOENT for what was removed or unmounted before it checks mounts",
+        "extra and refuses_pivot of both sides (the errors are in mounts/lifetime.rs)",
+    ),
+    (
+        "pivot_root after chroot",
+        "Linux needs the root of any mount for the old root, Lightfoot the root of the namespace",
+        "generate/extra.rs, acted",
     ),
     (
         "SEEK_DATA and SEEK_HOLE where storage was reserved and not written",

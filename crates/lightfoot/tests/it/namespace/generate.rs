@@ -1,12 +1,12 @@
 //! Random operations that are worth doing.
 //!
-//! Paths come from a small vocabulary and from what exists already - the generator keeps a reference model at hand to
-//! know - so that operations collide, about half of them succeed, and the tree stays populated. A list depends on its
-//! seed alone.
+//! Paths come from a small vocabulary and from what exists already - the generator keeps a tree at hand to know - so that operations
+//! collide, about half of them succeed, and the tree stays populated. A list depends on its seed alone.
 
 mod extra;
+mod known;
 
-use super::model::{Id, Model};
+use super::lightfoot::Lightfoot;
 use super::ops::flags::*;
 use super::ops::*;
 use super::outcome::EXPLICIT_TIMES;
@@ -67,32 +67,17 @@ const ANY: [(usize, Maker); 29] = [
     (15, Generator::lseek),
 ];
 
-/// What operations are generated for.
-#[derive(Clone, Copy)]
-pub(crate) struct Plan {
-    pub(crate) world: World,
-    /// Whether one side is Lightfoot. Its open files keep the credentials of `open(2)`, Linux uses those of the caller,
-    /// so a change of credentials closes all files.
-    pub(crate) with_lightfoot: bool,
-    /// Whether there are the operations that the reference model lacks.
-    pub(crate) extras: bool,
-}
-
-impl Plan {
-    /// The slots that become empty after an operation because of what is compared.
-    pub(crate) fn closed_by(&self, op: &Op) -> Range<usize> {
-        let closes = self.with_lightfoot && matches!(op, Op::Become(_));
-        0..if closes { SLOTS } else { 0 }
-    }
+/// The slots that become empty after an operation because of what is compared: Lightfoot's open files keep the credentials of
+/// `open(2)`, Linux uses those of the caller, so a change of credentials closes all files.
+pub(crate) fn closed_by(op: &Op) -> Range<usize> {
+    0..if matches!(op, Op::Become(_)) { SLOTS } else { 0 }
 }
 
 /// The list of operations that a seed stands for.
-pub(crate) fn generate(seed: u64, count: usize, plan: Plan) -> Vec<Op> {
-    let world = plan.world;
+pub(crate) fn generate(seed: u64, count: usize, world: World) -> Vec<Op> {
     let mut generator = Generator {
         rng: Rng::new(seed),
-        model: Model::new(world),
-        plan,
+        known: Lightfoot::new(world),
         world,
         objects: 0,
         reserves: seed.is_multiple_of(2),
@@ -101,16 +86,16 @@ pub(crate) fn generate(seed: u64, count: usize, plan: Plan) -> Vec<Op> {
     let mut ops = Vec::with_capacity(count);
     if generator.rng.chance(80) {
         ops.push(Op::Chmod { path: "/".into(), mode: generator.rng.pick(&[0o777, 0o777, 0o2777]) });
-        generator.model.apply(&ops[0]);
+        generator.known.apply(&ops[0]);
     }
     while ops.len() < count {
         if ops.len().is_multiple_of(16) {
-            generator.objects = generator.model.objects();
+            generator.objects = generator.known.objects(MANY);
         }
         let op = generator.op();
-        generator.model.apply(&op);
-        for slot in plan.closed_by(&op) {
-            generator.model.apply(&Op::Close { slot });
+        generator.known.apply(&op);
+        for slot in closed_by(&op) {
+            generator.known.apply(&Op::Close { slot });
         }
         ops.push(op);
     }
@@ -119,8 +104,8 @@ pub(crate) fn generate(seed: u64, count: usize, plan: Plan) -> Vec<Op> {
 
 struct Generator {
     rng: Rng,
-    model: Model,
-    plan: Plan,
+    /// The tree after the operations so far.
+    known: Lightfoot,
     world: World,
     objects: usize,
     /// Whether storage is reserved, or data and holes are looked for.
@@ -131,7 +116,7 @@ struct Generator {
 impl Generator {
     fn op(&mut self) -> Op {
         let mix: &[(usize, Maker)] = match () {
-            () if self.plan.extras && self.rng.chance(45) => &extra::EXTRAS,
+            () if !self.world.confined && self.rng.chance(45) => &extra::EXTRAS,
             () if self.objects < FEW && self.rng.chance(40) => &CREATE,
             () if self.objects > MANY && self.rng.chance(30) => &REMOVE,
             () => &ANY,
@@ -244,7 +229,7 @@ impl Generator {
         let mode = self.rng.pick(&DIR_MODES);
         let World { protected_regular, protected_fifos, .. } = self.world;
         // Lightfoot has no protection in directories that are open to their group only: level 2.
-        let beyond = self.plan.with_lightfoot && protected_regular.max(protected_fifos) > 1;
+        let beyond = protected_regular.max(protected_fifos) > 1;
         if beyond && mode & S_ISVTX != 0 { mode & !0o020 } else { mode }
     }
 
@@ -272,7 +257,7 @@ impl Generator {
             if path.len() > 1 {
                 break;
             }
-            path = self.model.random_path(&mut self.rng, true, true);
+            path = self.known.random_path(&mut self.rng, true, true);
         }
         self.decorate(path)
     }
@@ -281,7 +266,7 @@ impl Generator {
     fn file_path(&mut self) -> RawPath {
         let mut path = self.path();
         for _ in 0..3 {
-            if !self.model.names_directory(&path) {
+            if !self.known.names_directory(&path) {
                 break;
             }
             path = self.path();
@@ -343,11 +328,11 @@ impl Generator {
 
     fn existing(&mut self, dir: bool) -> Vec<u8> {
         let from_root = self.rng.chance(60);
-        if self.plan.extras && self.rng.chance(12) {
+        if !self.world.confined && self.rng.chance(12) {
             return self.through_a_mount(dir);
         }
-        let path = self.model.random_path(&mut self.rng, from_root, dir);
-        if path.is_empty() && !dir { self.model.random_path(&mut self.rng, true, dir) } else { path }
+        let path = self.known.random_path(&mut self.rng, from_root, dir);
+        if path.is_empty() && !dir { self.known.random_path(&mut self.rng, true, dir) } else { path }
     }
 
     fn beside_existing(&mut self) -> Vec<u8> {
@@ -356,7 +341,7 @@ impl Generator {
             path.push(b'/');
         }
         let mut name = self.name();
-        if self.rng.chance(50) && self.model.names_something(&[&path[..], &name].concat()) {
+        if self.rng.chance(50) && self.known.names_something(&[&path[..], &name].concat()) {
             name = self.name();
         }
         [path, name].concat()
@@ -386,44 +371,5 @@ impl Generator {
         };
         // A confined process has no root that it could name as such.
         RawPath(if confined && path.iter().all(|b| *b == b'/') { self.name() } else { path })
-    }
-}
-
-impl Model {
-    fn names_something(&self, path: &[u8]) -> bool {
-        self.find_path(path).is_some()
-    }
-
-    fn names_directory(&self, path: &[u8]) -> bool {
-        self.find_path(path).is_some_and(|id| self.is_dir(id))
-    }
-
-    /// A path to something that exists, from the root or the working directory; to a directory if requested.
-    fn random_path(&self, rng: &mut Rng, from_root: bool, dir: bool) -> Vec<u8> {
-        let (at, path) = if from_root { (self.root(), b"/".to_vec()) } else { (self.cwd(), Vec::new()) };
-        self.random_path_from(rng, at, path, dir)
-    }
-
-    /// The same below a directory with this path.
-    fn random_path_from(&self, rng: &mut Rng, at: Id, path: Vec<u8>, dir: bool) -> Vec<u8> {
-        let (mut at, mut path) = (at, path);
-        loop {
-            let mut entries: Vec<_> = self.entries_of(at);
-            if dir {
-                entries.retain(|(_, id)| self.is_dir(*id));
-            }
-            if entries.is_empty() || (!path.is_empty() && path != b"/" || dir) && rng.chance(30) {
-                return path;
-            }
-            let (name, next) = rng.pick(&entries);
-            if !path.is_empty() && path != b"/" {
-                path.push(b'/');
-            }
-            path.extend_from_slice(&name);
-            if !self.is_dir(next) {
-                return path;
-            }
-            at = next;
-        }
     }
 }

@@ -81,22 +81,6 @@ impl Kernel {
         }
     }
 
-    /// Whether a change that follows a look at a file is seen by the next look, however soon.
-    pub(crate) fn moves_times_at_once() -> bool {
-        let mut kernel = Self::new();
-        let path = RawPath::from("a");
-        kernel.apply(&Op::Mknod { path: path.clone(), mode: S_IFREG | 0o600, rdev: (0, 0) });
-        let looks = (0..50).map(|_| {
-            kernel.apply(&Op::Chmod { path: path.clone(), mode: 0o600 });
-            let Outcome::Attr(attr) = kernel.apply(&Op::Stat { path: path.clone() }) else {
-                panic!("a has attributes")
-            };
-            attr.ctime
-        });
-        let looks: Vec<Time> = looks.collect();
-        looks.windows(2).all(|pair| pair[0] != pair[1])
-    }
-
     /// A fresh tree. There is at most one on a thread at a time.
     pub(crate) fn new() -> Self {
         // SAFETY: only the file system context is taken apart, no file descriptors.

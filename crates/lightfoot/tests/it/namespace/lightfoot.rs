@@ -21,7 +21,7 @@ impl From<vfs::Errno> for Errno {
 
 /// An open file and its position.
 #[derive(Debug)]
-struct Slot {
+pub(super) struct Slot {
     file: OpenFile,
     position: u64,
     /// See the kernel's.
@@ -32,11 +32,11 @@ struct Slot {
 #[derive(Debug)]
 pub(crate) struct Lightfoot {
     vfs: Vfs,
-    context: Context,
+    pub(super) context: Context,
     /// That of the second process; during [`Op::Other`] that of the first.
-    other: Option<Context>,
+    pub(super) other: Option<Context>,
     mount_points: MountPoints,
-    slots: [Option<Slot>; SLOTS],
+    pub(super) slots: [Option<Slot>; SLOTS],
     /// The slot where relative paths start, during [`Op::At`].
     base: Option<usize>,
 }

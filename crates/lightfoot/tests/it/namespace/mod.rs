@@ -1,9 +1,9 @@
 //! The namespace of a file system, driven by random operations on two implementations in lockstep.
 //!
 //! What it is: one vocabulary of single-thread operations ([`ops`]), a generator of random but reproducible lists of
-//! them ([`generate`]), three implementations of [`Namespace`] - the running kernel on a tmpfs ([`kernel`]), a plain
-//! reference model ([`model`]) and Lightfoot ([`lightfoot`]) - and a driver ([`driver`]) that applies a list to two of
-//! them, compares after every operation, and shrinks a failing list to a small one that can be replayed.
+//! them ([`generate`]), two implementations of [`Namespace`] - the running kernel on a tmpfs ([`kernel`]) and Lightfoot
+//! ([`lightfoot`]) - and a driver ([`driver`]) that applies a list to both, compares after every operation, and shrinks a failing
+//! list to a small one that can be replayed.
 //!
 //! What it is not: a test of concurrency. There are two processes, each with its own root, working directory, umask and, now and
 //! then, its own mounts; they take turns.
@@ -14,7 +14,6 @@ pub(crate) mod exceptions;
 pub(crate) mod generate;
 pub(crate) mod kernel;
 pub(crate) mod lightfoot;
-pub(crate) mod model;
 pub(crate) mod ops;
 pub(crate) mod outcome;
 pub(crate) mod rng;

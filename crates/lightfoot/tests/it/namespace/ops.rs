@@ -15,17 +15,13 @@ pub(crate) const S_IFBLK: u32 = 0o060000;
 pub(crate) const S_IFDIR: u32 = 0o040000;
 pub(crate) const S_IFCHR: u32 = 0o020000;
 pub(crate) const S_IFIFO: u32 = 0o010000;
-pub(crate) const S_ISUID: u32 = 0o4000;
-pub(crate) const S_ISGID: u32 = 0o2000;
 pub(crate) const S_ISVTX: u32 = 0o1000;
-pub(crate) const S_IXGRP: u32 = 0o0010;
 
 /// `open` flags, numbered as Linux on x86-64 numbers them.
 pub(crate) mod flags {
     pub(crate) const O_RDONLY: u32 = 0;
     pub(crate) const O_WRONLY: u32 = 1;
     pub(crate) const O_RDWR: u32 = 2;
-    pub(crate) const O_ACCMODE: u32 = 3;
     pub(crate) const O_CREAT: u32 = 0o100;
     pub(crate) const O_EXCL: u32 = 0o200;
     pub(crate) const O_TRUNC: u32 = 0o1000;
@@ -97,135 +93,49 @@ pub(crate) fn fold(bytes: &[u8]) -> String {
 /// One operation. Slots name open files; operations on an empty slot answer `EBADF`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Op {
-    /// Takes on the credentials of [`USERS`]`[n]`.
+    // Takes on the credentials of [`USERS`]`[n]`.
     Become(usize),
-    /// Sets the file mode creation mask and answers the old one.
+    // Sets the file mode creation mask and answers the old one.
     Umask(u32),
-    Mkdir {
-        path: RawPath,
-        mode: u32,
-    },
-    /// `mode` includes the file type.
-    Mknod {
-        path: RawPath,
-        mode: u32,
-        rdev: (u32, u32),
-    },
-    Symlink {
-        body: RawPath,
-        path: RawPath,
-    },
-    /// `linkat` without `AT_SYMLINK_FOLLOW`.
-    Link {
-        from: RawPath,
-        to: RawPath,
-    },
-    Unlink {
-        path: RawPath,
-    },
-    Rmdir {
-        path: RawPath,
-    },
-    Rename {
-        from: RawPath,
-        to: RawPath,
-    },
-    /// Opens into the slot, closing what it held only if the open succeeds. Special files answer `ENXIO` once every
-    /// check has passed: what opening one means is not the namespace's business.
-    Open {
-        slot: usize,
-        path: RawPath,
-        flags: u32,
-        mode: u32,
-    },
-    Close {
-        slot: usize,
-    },
-    Readlink {
-        path: RawPath,
-    },
-    Stat {
-        path: RawPath,
-    },
-    Lstat {
-        path: RawPath,
-    },
-    /// The whole listing; a removed directory lists nothing.
-    ReadDir {
-        path: RawPath,
-    },
-    Chmod {
-        path: RawPath,
-        mode: u32,
-    },
-    Chown {
-        path: RawPath,
-        uid: Option<u32>,
-        gid: Option<u32>,
-        follow: bool,
-    },
-    Truncate {
-        path: RawPath,
-        len: i64,
-    },
-    /// Access and modification time in nanoseconds; `None` leaves one as it is.
-    Utimens {
-        path: RawPath,
-        atime: Option<i64>,
-        mtime: Option<i64>,
-    },
-    /// `faccessat` with `AT_EACCESS`; bits are 4 read, 2 write, 1 execute.
-    Access {
-        path: RawPath,
-        bits: u32,
-    },
-    Chdir {
-        path: RawPath,
-    },
+    Mkdir { path: RawPath, mode: u32 },
+    // `mode` includes the file type.
+    Mknod { path: RawPath, mode: u32, rdev: (u32, u32) },
+    Symlink { body: RawPath, path: RawPath },
+    // `linkat` without `AT_SYMLINK_FOLLOW`.
+    Link { from: RawPath, to: RawPath },
+    Unlink { path: RawPath },
+    Rmdir { path: RawPath },
+    Rename { from: RawPath, to: RawPath },
+    // Opens into the slot, closing what it held only if the open succeeds. Special files answer `ENXIO` once every
+    // check has passed: what opening one means is not the namespace's business.
+    Open { slot: usize, path: RawPath, flags: u32, mode: u32 },
+    Close { slot: usize },
+    Readlink { path: RawPath },
+    Stat { path: RawPath },
+    Lstat { path: RawPath },
+    // The whole listing; a removed directory lists nothing.
+    ReadDir { path: RawPath },
+    Chmod { path: RawPath, mode: u32 },
+    Chown { path: RawPath, uid: Option<u32>, gid: Option<u32>, follow: bool },
+    Truncate { path: RawPath, len: i64 },
+    // Access and modification time in nanoseconds; `None` leaves one as it is.
+    Utimens { path: RawPath, atime: Option<i64>, mtime: Option<i64> },
+    // `faccessat` with `AT_EACCESS`; bits are 4 read, 2 write, 1 execute.
+    Access { path: RawPath, bits: u32 },
+    Chdir { path: RawPath },
     Getcwd,
-    Write {
-        slot: usize,
-        fill: u8,
-        len: usize,
-    },
-    Pwrite {
-        slot: usize,
-        offset: u64,
-        fill: u8,
-        len: usize,
-    },
-    Read {
-        slot: usize,
-        len: usize,
-    },
-    Pread {
-        slot: usize,
-        offset: u64,
-        len: usize,
-    },
-    Ftruncate {
-        slot: usize,
-        len: u64,
-    },
-    Fstat {
-        slot: usize,
-    },
-    Fchmod {
-        slot: usize,
-        mode: u32,
-    },
-    Lseek {
-        slot: usize,
-        whence: Whence,
-        offset: i64,
-    },
-    /// The operation with relative paths from the directory in the slot on: `openat(2)` and its like. With an empty slot
-    /// `EBADF`, whatever the path is.
-    At {
-        slot: usize,
-        op: Box<Op>,
-    },
-    /// The operation by the second process: see [`Extra::Fork`].
+    Write { slot: usize, fill: u8, len: usize },
+    Pwrite { slot: usize, offset: u64, fill: u8, len: usize },
+    Read { slot: usize, len: usize },
+    Pread { slot: usize, offset: u64, len: usize },
+    Ftruncate { slot: usize, len: u64 },
+    Fstat { slot: usize },
+    Fchmod { slot: usize, mode: u32 },
+    Lseek { slot: usize, whence: Whence, offset: i64 },
+    // The operation with relative paths from the directory in the slot on: `openat(2)` and its like. With an empty slot
+    // `EBADF`, whatever the path is.
+    At { slot: usize, op: Box<Op> },
+    // The operation by the second process: see [`Extra::Fork`].
     Other(Box<Op>),
     Extra(Extra),
 }

@@ -27,40 +27,23 @@ impl<T: Into<Outcome>> From<Result<T, Errno>> for Outcome {
     }
 }
 
-impl From<()> for Outcome {
-    fn from((): ()) -> Self {
-        Outcome::Done
-    }
+macro_rules! from {
+    ($($type:ty => |$value:pat_param| $outcome:expr;)*) => {
+        $(impl From<$type> for Outcome {
+            fn from($value: $type) -> Self {
+                $outcome
+            }
+        })*
+    };
 }
 
-impl From<u64> for Outcome {
-    fn from(count: u64) -> Self {
-        Outcome::Count(count)
-    }
-}
-
-impl From<Attr> for Outcome {
-    fn from(attr: Attr) -> Self {
-        Outcome::Attr(attr)
-    }
-}
-
-impl From<RawPath> for Outcome {
-    fn from(path: RawPath) -> Self {
-        Outcome::Path(path)
-    }
-}
-
-impl From<Vec<u8>> for Outcome {
-    fn from(data: Vec<u8>) -> Self {
-        Outcome::Data(Data(data))
-    }
-}
-
-impl From<Vec<(RawPath, u32)>> for Outcome {
-    fn from(listing: Vec<(RawPath, u32)>) -> Self {
-        Outcome::Listing(listing)
-    }
+from! {
+    () => |()| Outcome::Done;
+    u64 => |count| Outcome::Count(count);
+    Attr => |attr| Outcome::Attr(attr);
+    RawPath => |path| Outcome::Path(path);
+    Vec<u8> => |data| Outcome::Data(Data(data));
+    Vec<(RawPath, u32)> => |listing| Outcome::Listing(listing);
 }
 
 impl From<Outcome> for Result<Outcome, Errno> {
@@ -129,38 +112,11 @@ pub(crate) struct Attr {
     pub(crate) ctime: Time,
 }
 
-/// See [`Compare::moved`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Moved {
-    Nowhere,
-    /// Of all but directories. The kernel's multigrain timestamps move at every change that follows a look - but
-    /// tmpfs gives directories the time of the object that was linked or unlinked, and no process may have looked at
-    /// that.
-    InFiles,
-    Everywhere,
-}
-
-/// Which attributes a pair of implementations agrees to compare.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Compare {
-    /// Whether access times are compared: set explicitly or taken from the clock (`relatime` rules).
-    pub(crate) atime: bool,
-    /// Of which objects it is compared that modification and change times moved between two looks.
-    pub(crate) moved: Moved,
-    /// Whether the sizes of directories are compared (tmpfs counts 20 bytes for each entry).
-    pub(crate) dir_size: bool,
-    /// Whether allocated blocks are compared.
-    pub(crate) blocks: bool,
-}
-
-impl Compare {
-    pub(crate) const ALL: Compare = Compare { atime: true, moved: Moved::Everywhere, dir_size: true, blocks: true };
-}
-
 /// Makes the answers of one implementation comparable with those of another.
 #[derive(Debug)]
 pub(crate) struct Normaliser {
-    compare: Compare,
+    /// Whether it is compared that modification and change times moved between two looks.
+    moves: bool,
     /// The file system that was looked at first.
     dev: Option<u64>,
     /// Order of first look, by file system and inode number.
@@ -170,8 +126,8 @@ pub(crate) struct Normaliser {
 }
 
 impl Normaliser {
-    pub(crate) fn new(compare: Compare) -> Self {
-        Normaliser { compare, dev: None, seen: HashMap::new(), last: HashMap::new() }
+    pub(crate) fn new(moves: bool) -> Self {
+        Normaliser { moves, dev: None, seen: HashMap::new(), last: HashMap::new() }
     }
 
     pub(crate) fn outcome(&mut self, raw: Outcome) -> Outcome {
@@ -189,27 +145,23 @@ impl Normaliser {
         }
         let ino = *self.seen.entry((raw.dev, raw.ino)).or_insert(first_seen);
         let before = self.last.insert((raw.dev, raw.ino), (raw.mtime, raw.ctime)).unwrap_or((raw.mtime, raw.ctime));
-        let is_dir = raw.mode & super::ops::S_IFMT == super::ops::S_IFDIR;
-        let moved = self.compare.moved == Moved::Everywhere || self.compare.moved == Moved::InFiles && !is_dir;
         Attr {
             ino,
             dev: 0,
-            size: if is_dir && !self.compare.dir_size { 0 } else { raw.size },
-            blocks: raw.blocks.filter(|_| self.compare.blocks),
-            atime: if self.compare.atime { self.time(raw.atime, None) } else { Time::Clock },
-            mtime: self.time(raw.mtime, moved.then_some(before.0)),
-            ctime: self.time(raw.ctime, moved.then_some(before.1)),
+            atime: comparable(raw.atime, None),
+            mtime: comparable(raw.mtime, self.moves.then_some(before.0)),
+            ctime: comparable(raw.ctime, self.moves.then_some(before.1)),
             ..raw
         }
     }
+}
 
-    fn time(&self, raw: Time, before: Option<Time>) -> Time {
-        let Time::Raw(nanos) = raw else { panic!("an implementation answered {raw:?}") };
-        match before {
-            _ if EXPLICIT_TIMES.contains(&nanos) => Time::Set(nanos),
-            Some(before) if before == raw => Time::Kept,
-            Some(_) => Time::Changed,
-            None => Time::Clock,
-        }
+fn comparable(raw: Time, before: Option<Time>) -> Time {
+    let Time::Raw(nanos) = raw else { panic!("an implementation answered {raw:?}") };
+    match before {
+        _ if EXPLICIT_TIMES.contains(&nanos) => Time::Set(nanos),
+        Some(before) if before == raw => Time::Kept,
+        Some(_) => Time::Changed,
+        None => Time::Clock,
     }
 }

@@ -3,6 +3,16 @@
 use super::ops::flags::*;
 use super::ops::*;
 
+macro_rules! of_a_path {
+    ($($name:ident: $op:ident),*) => {
+        $(pub(crate) fn $name(path: impl AsRef<[u8]>) -> Op {
+            Op::$op { path: path.into() }
+        })*
+    };
+}
+
+of_a_path!(unlink: Unlink, rmdir: Rmdir, readlink: Readlink, stat: Stat, lstat: Lstat, read_dir: ReadDir, chdir: Chdir);
+
 pub(crate) fn become_user(user: usize) -> Op {
     Op::Become(user)
 }
@@ -30,14 +40,6 @@ pub(crate) fn symlink(body: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> Op {
 
 pub(crate) fn link(from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Op {
     Op::Link { from: from.into(), to: to.into() }
-}
-
-pub(crate) fn unlink(path: impl AsRef<[u8]>) -> Op {
-    Op::Unlink { path: path.into() }
-}
-
-pub(crate) fn rmdir(path: impl AsRef<[u8]>) -> Op {
-    Op::Rmdir { path: path.into() }
 }
 
 pub(crate) fn rename(from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Op {
@@ -86,22 +88,6 @@ pub(crate) fn fstat() -> Op {
     Op::Fstat { slot: 0 }
 }
 
-pub(crate) fn stat(path: impl AsRef<[u8]>) -> Op {
-    Op::Stat { path: path.into() }
-}
-
-pub(crate) fn lstat(path: impl AsRef<[u8]>) -> Op {
-    Op::Lstat { path: path.into() }
-}
-
-pub(crate) fn readlink(path: impl AsRef<[u8]>) -> Op {
-    Op::Readlink { path: path.into() }
-}
-
-pub(crate) fn read_dir(path: impl AsRef<[u8]>) -> Op {
-    Op::ReadDir { path: path.into() }
-}
-
 pub(crate) fn chmod(path: impl AsRef<[u8]>, mode: u32) -> Op {
     Op::Chmod { path: path.into(), mode }
 }
@@ -124,10 +110,6 @@ pub(crate) fn utimens(path: impl AsRef<[u8]>) -> Op {
 
 pub(crate) fn access(path: impl AsRef<[u8]>, bits: u32) -> Op {
     Op::Access { path: path.into(), bits }
-}
-
-pub(crate) fn chdir(path: impl AsRef<[u8]>) -> Op {
-    Op::Chdir { path: path.into() }
 }
 
 pub(crate) fn getcwd() -> Op {

@@ -4,9 +4,9 @@ use crate::namespace::rng::Rng;
 use crate::races::names::{Seen, look, make, name, tree};
 use crate::races::race::Race;
 use crate::tree_kind::TreeKind;
-use lightfoot::{Context, Errno, File, OpenOptions};
+use lightfoot::{Context, File, OpenOptions};
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 
 /// tmpfs's rule: an empty directory has 40 bytes, and 20 more for each entry.
@@ -39,69 +39,6 @@ fn check_whole(context: &Context, dirs: &[&str]) -> usize {
         assert_eq!(links, names, "inode {ino}");
     }
     total
-}
-
-/// What a call that others race with may answer besides success.
-fn is_expected(result: &io::Result<()>) -> bool {
-    let may_fail = [Errno::ENOENT, Errno::EEXIST, Errno::EISDIR, Errno::ENOTDIR, Errno::ENOTEMPTY];
-    match result {
-        Ok(()) => true,
-        Err(error) => may_fail.iter().any(|errno| error.raw_os_error() == Some(errno.raw())),
-    }
-}
-
-fn storm_step(context: &Context, dirs: &[&str], rng: &mut Rng) {
-    let mut pick = || format!("{}/{}", rng.pick(dirs), name(rng.below(12) as u64, rng.pick(&[2, 17, 40])));
-    let (path, other) = (pick(), pick());
-    let result = match rng.below(7) {
-        0 => context.mknod(&path, 0o644, 0),
-        1 => context.remove_file(&path),
-        2 => context.create_dir(&path),
-        3 => context.remove_dir(&path),
-        4 => context.hard_link(&path, &other).or_else(|error| match error.raw_os_error() {
-            // A directory has one name.
-            Some(1) => Ok(()),
-            _ => Err(error),
-        }),
-        5 => context.symlink("nowhere", &path),
-        _ => context.rename(&path, &other),
-    };
-    assert!(is_expected(&result), "{path} {other}: {result:?}");
-}
-
-pub(crate) fn after_a_storm_directories_links_and_listings_agree(kind: TreeKind) {
-    for dirs in [&["/one"][..], &["/one", "/two", "/three"]] {
-        let (vfs, context) = tree(kind, dirs);
-        let context_ref = &context;
-        let step = move |_: u64, rng: &mut Rng| storm_step(context_ref, dirs, rng);
-        Race::default().writer(30_000, step).writer(30_000, step).writer(30_000, step).run();
-        let names = check_whole(&context, dirs);
-        vfs.barrier();
-        // Directories that the storm made are empty or not: none was made in them. The root is one more.
-        assert_eq!(vfs.cache_stats().live_dentries, names + dirs.len() + 1);
-    }
-}
-
-pub(crate) fn makers_and_removers_in_directories_of_their_own_do_not_disturb_one_another(kind: TreeKind) {
-    let dirs = ["/0", "/1", "/2"];
-    let (_vfs, context) = tree(kind, &dirs);
-    let context = &context;
-    let maker = |dir: &'static str| {
-        let mut there = [false; 64];
-        move |_: u64, rng: &mut Rng| {
-            let number = rng.below(64);
-            let path = format!("{dir}/{}", name(number as u64, rng.pick(&[3])));
-            if there[number] {
-                context.remove_file(&path).unwrap();
-            } else {
-                context.mknod(&path, 0o644, 0).unwrap();
-            }
-            there[number] = !there[number];
-            assert_eq!(context.exists(&path), there[number]);
-        }
-    };
-    Race::default().writer(20_000, maker("/0")).writer(20_000, maker("/1")).writer(20_000, maker("/2")).run();
-    check_whole(context, &dirs);
 }
 
 pub(crate) fn of_those_who_make_or_remove_one_name_each_time_one_succeeds(kind: TreeKind) {
@@ -166,13 +103,16 @@ pub(crate) fn an_open_file_keeps_its_contents_when_its_name_goes_and_comes_back(
     check_whole(&context, &["/d"]);
 }
 
+/// Files in `/fixed` with their inode numbers.
+fn make_fixed(context: &Context, count: u64) -> Vec<(String, u64)> {
+    let path = |number: u64| format!("/fixed/{}", name(number, [3, 17, 40][number as usize % 3]));
+    (0..count).map(path).map(|path| (path.clone(), make(context, &path))).collect()
+}
+
 pub(crate) fn names_are_found_while_the_table_grows_and_shrinks_again(kind: TreeKind) {
     const MANY: u64 = 100_000;
     let (vfs, context) = tree(kind, &["/fixed", "/many"]);
-    let fixed: Vec<(String, u64)> = (0..500)
-        .map(|number| format!("/fixed/{}", name(number, [3, 17, 40][number as usize % 3])))
-        .map(|path| (path.clone(), make(&context, &path)))
-        .collect();
+    let fixed = make_fixed(&context, 500);
     let small = vfs.cache_stats().buckets;
     let (context, fixed) = (&context, &fixed);
     let reader = || {
@@ -202,10 +142,7 @@ pub(crate) fn names_are_found_while_the_table_grows_and_shrinks_again(kind: Tree
 pub(crate) fn a_name_that_stays_is_found_while_its_neighbours_on_the_chain_come_and_go(kind: TreeKind) {
     let (_vfs, context) = tree(kind, &["/fixed", "/0", "/1"]);
     // One or two to a bucket of a small table, so that there are neighbours.
-    let fixed: Vec<(String, u64)> = (0..200)
-        .map(|number| format!("/fixed/{}", name(number, [3, 17, 40][number as usize % 3])))
-        .map(|path| (path.clone(), make(&context, &path)))
-        .collect();
+    let fixed = make_fixed(&context, 200);
     let (context, fixed) = (&context, &fixed);
     let churn = |dir: u64| {
         move |round: u64, _: &mut Rng| {

@@ -14,7 +14,7 @@ use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::base::rank::{Locked, Rank};
-use crate::cache::name_locks::NameLockGuard;
+use crate::cache::name_locks::NameLocks;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::Request;
 use crate::mount::context::Context;
@@ -54,7 +54,7 @@ impl Context {
         let deadline = Deadline::at(request.deadline);
         // Dropped after the names: a closed directory stays what it is.
         let (moved, target);
-        let Some(names) = sb.reserve([(dirs[0], hashes[0]), (dirs[1], hashes[1])], deadline)? else {
+        let Some(names) = sb.lock_remote_names([(dirs[0], hashes[0]), (dirs[1], hashes[1])], deadline)? else {
             return Ok(Attempt::Changed);
         };
         if !at.iter().all(|at| at.is_current()) {
@@ -93,7 +93,7 @@ impl Context {
         &self,
         ends: &Ends<'_, '_>,
         found: Found<'_>,
-        names: &NameLockGuard<'_>,
+        names: &NameLocks<'_>,
         request: &Request<'_>,
     ) -> Result<bool, Errno> {
         let (sb, target) = (ends.sb, found.target);

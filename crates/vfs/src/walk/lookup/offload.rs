@@ -12,16 +12,16 @@
 //!
 //! [`Workers`]: crate::base::workers::Workers
 
+use super::{Lookup, LookupLeader};
 use crate::base::errno::Errno;
 use crate::base::name::Named;
 use crate::cache::flight::LookupResult;
 use crate::fs::Request;
-use crate::walk::lookup;
 use crate::walk::walk_position::Here;
 
 /// Requests `name` in `dir` on another thread, so that this one can return at its deadline.
 pub(super) fn fetch(
-    leader: lookup::LookupLeader<'_>,
+    leader: LookupLeader<'_>,
     dir: &Here,
     named: Named<'_>,
     next: &[u8],
@@ -31,12 +31,13 @@ pub(super) fn fetch(
     let (place, name, request_there) = (dir.to_place(), Box::<[u8]>::from(named.name), request.to_owned());
     let (hash, next) = (named.hash, Box::<[u8]>::from(next));
     let work = move || {
-        let answer = lookup::fetch_anew(place.sb(), place.dentry(), Named::new(&name, hash), &next, &request_there);
+        let lookup = Lookup { sb: place.sb(), dir: place.dentry(), named: Named::new(&name, hash) };
+        let answer = lookup.fetch_anew(&next, &request_there);
         drop(place);
         leader.finish(answer);
     };
     let Ok(ticket) = dir.sb().lookups.run(Box::new(work)) else { return LookupResult::Failed(Errno::EAGAIN) };
-    let answer = lookup::wait(&waiter, request);
+    let answer = super::wait(&waiter, request);
     if matches!(answer, LookupResult::Failed(Errno::ETIMEDOUT | Errno::EINTR)) {
         // Dropped, the leader lets others lead.
         dir.sb().lookups.withdraw(ticket);

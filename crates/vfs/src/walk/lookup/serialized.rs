@@ -6,13 +6,10 @@
 //! # Where it comes from
 //! As [`lookup`](super).
 
-use super::{LookupResult, NameAt, expire_if_invalidated, fetch_name, find_as, is_positive, lock_name, settle};
+use super::{Lookup, LookupResult, find_as, is_positive};
 use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
-use crate::base::name::Named;
-use crate::cache::superblock::SuperBlock;
 use crate::fs::{NextNames, Request};
-use crate::slots::dentry::Dentry;
 use crate::slots::slot::DentryRef;
 use crate::walk::walk_position::Here;
 
@@ -24,38 +21,37 @@ pub(crate) fn find_name_locked(dir: &Here, name: &[u8], request: &Request) -> Re
     find_as(dir, name, b"", request, true)
 }
 
-/// The entry of a name in a remote file system. The name is locked, so no change of it overtakes the answer. No lock is held during
-/// the request.
-#[cold]
-pub(super) fn find_serialized(
-    sb: &SuperBlock,
-    dir: &Dentry,
-    named: Named<'_>,
-    request: &Request,
-    is_name_locked: bool,
-) -> Result<Option<DentryRef>, Errno> {
-    let deadline = Deadline::at(request.deadline);
-    let _name = if is_name_locked { None } else { sb.reserve([(dir, named.hash); 2], deadline)? };
-    let cached = {
-        let _held = lock_name(sb, dir, named.hash)?;
-        sb.cached(dir, named).and_then(|entry| sb.pin(entry))
-    };
-    let invalidations = sb.invalidations();
-    let expired = cached.as_ref().map(|cached| cached.get(sb.slots()));
-    let reply = fetch_name(sb, dir, named.name, expired, (request, &mut NextNames::none()));
-    let found = match lock_name(sb, dir, named.hash) {
-        Err(errno) => Err(errno),
-        Ok((mut held, names)) => {
-            let at = NameAt { dir, names: names.as_ref(), named };
-            let (answer, _) = settle(sb, held.may_evict(), at, reply);
-            let entry = sb.cached(dir, named);
-            expire_if_invalidated(sb, invalidations, entry);
-            match answer {
-                LookupResult::Failed(errno) => Err(errno),
-                _ => Ok(entry.filter(|entry| is_positive(entry)).and_then(|entry| sb.pin(entry))),
-            }
+impl Lookup<'_, '_> {
+    /// The entry, when changes and invalidations overtook each answer: no change overtakes this one.
+    #[cold]
+    pub(super) fn find_serialized(self, request: &Request, is_name_locked: bool) -> Result<Option<DentryRef>, Errno> {
+        if self.sb.name_locks.is_some() {
+            return self.find_in_name_lock(request, is_name_locked);
         }
-    };
-    cached.into_iter().for_each(|cached| sb.unpin(cached));
-    found
+        let (mut held, names) = self.lock()?;
+        let found = self.find_in_lock(held.may_evict(), names.as_ref(), || request.to_owned())?;
+        Ok(found.and_then(|entry| self.sb.pin(entry)))
+    }
+
+    /// The same in a remote file system: the name is locked, and no lock of the cache is held during the request.
+    fn find_in_name_lock(self, request: &Request, is_name_locked: bool) -> Result<Option<DentryRef>, Errno> {
+        let Self { sb, dir, named } = self;
+        let deadline = Deadline::at(request.deadline);
+        let _name = if is_name_locked { None } else { sb.lock_remote_names([(dir, named.hash); 2], deadline)? };
+        let cached = {
+            let _held = self.lock()?;
+            self.cached().and_then(|entry| sb.pin(entry))
+        };
+        let expired = cached.as_ref().map(|cached| cached.get(sb.slots()));
+        let answer = self.ask(expired, request, &mut NextNames::none());
+        let found = self.lock().and_then(|(mut held, names)| {
+            let settled = self.settle(held.may_evict(), names.as_ref(), answer);
+            match settled.result {
+                LookupResult::Failed(errno) => Err(errno),
+                _ => Ok(settled.entry.filter(|entry| is_positive(entry)).and_then(|entry| sb.pin(entry))),
+            }
+        });
+        cached.into_iter().for_each(|cached| sb.unpin(cached));
+        found
+    }
 }

@@ -14,8 +14,8 @@ fn nodes(call: &Call<'_>) -> Vec<u64> {
     match *call {
         Call::Lookup { dir, .. } | Call::ReadDir { dir, .. } | Call::Create { dir, .. } => vec![dir.node()],
         Call::Link { dir, inode, .. } | Call::Unlink { dir, inode, .. } => vec![dir.node(), inode.node()],
-        Call::Rename { dir, inode, new_dir, target, .. } => {
-            [dir, inode, new_dir].into_iter().chain(target).map(|inode| inode.node()).collect()
+        Call::Rename(Rename { old_dir, inode, new_dir, target, .. }) => {
+            [old_dir, inode, new_dir].into_iter().chain(target).map(|inode| inode.node()).collect()
         }
         Call::SetAttr { inode, .. }
         | Call::Attributes { inode }

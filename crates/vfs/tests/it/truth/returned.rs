@@ -143,7 +143,7 @@ fn an_invalidation_during_a_change_is_newer_than_its_reply() {
                 Call::Create { .. }
                     | Call::Link { .. }
                     | Call::Unlink { .. }
-                    | Call::Rename { .. }
+                    | Call::Rename(_)
                     | Call::SetAttr { .. }
                     | Call::SetLen { .. }
                     | Call::Write { .. }

@@ -3,7 +3,7 @@
 use super::roles::{create, ino, rename, unlink};
 use super::{ROUNDS, Stage};
 use testkit_sim::{Call, Store};
-use vfs_sim::{Errno, Inode, Vfs};
+use vfs_sim::{Errno, Inode, Rename, Vfs};
 
 /// Names that are looked up before the threads begin: nearly as many as there is room for.
 const FILLED: u64 = 3830;
@@ -23,7 +23,7 @@ pub(crate) fn store() -> Store {
     store.after(|call| {
         match call {
             Call::Lookup { .. } => sim::cost(1500),
-            Call::Create { .. } | Call::Unlink { .. } | Call::Rename { .. } => sim::cost(300),
+            Call::Create { .. } | Call::Unlink { .. } | Call::Rename(_) => sim::cost(300),
             _ => {}
         }
         Ok(())
@@ -42,8 +42,8 @@ fn check_known(store: &Store, call: &Call<'_>) {
     };
     match *call {
         Call::Unlink { dir, name, inode } => check(dir, name, Some(inode)),
-        Call::Rename { dir, name, inode, new_dir, new_name, target } => {
-            check(dir, name, Some(inode));
+        Call::Rename(&Rename { old_dir, old_name, inode, new_dir, new_name, target, .. }) => {
+            check(old_dir, old_name, Some(inode));
             check(new_dir, new_name, target);
         }
         _ => {}

@@ -107,6 +107,16 @@ fn check(view: &View, (width, height): (u16, u16), expected: &str) {
     assert!(drawn == expected, "drawn:\n{drawn}\nexpected:\n{expected}");
 }
 
+/// The same of some lines, after the keys, on a usual terminal.
+fn check_lines(keys: &str, expected: &[&str]) {
+    let mut view = view();
+    press(&mut view, keys);
+    let drawn = drawn(&view, 80, 24);
+    for lines in expected {
+        assert!(drawn.contains(lines), "drawn:\n{drawn}\nexpected:\n{lines}");
+    }
+}
+
 #[test]
 fn a_usual_terminal_shows_all_of_it() {
     let expected = "\
@@ -140,15 +150,7 @@ q quit  s sort: per second  p pause  f file system: all  ? help
 
 #[test]
 fn one_file_system_alone_shows_its_names_and_caches_in_full() {
-    let mut view = view();
-    press(&mut view, "ff");
-    let expected = "\
-/mnt/a  /etc/tree.toml  lightfoot 0.1.0  since 2025-12-31 23:59:59 UTC
-in flight 3   handles 12   files of the kernel 1,234   memory 0 B   over 1.00 s
-errors lookup EACCES 1, write ENOSPC 2
-operations        2,170/s                                                  ▁▄▃█▁
-read           6.25 MiB/s                                                  ▁▄▃█▁
-written        80.0 KiB/s                                                  ▁▄▃█▁
+    let expected = "
 file system /src (/home/x/src)
 names     300/s, hits 90.0 %, misses 30.0/s
 cached    in memory 300,000, pinned 1,200, evicted 5.0/s
@@ -156,66 +158,25 @@ entries   ███████░░░░░░░░░░░░░░░░�
 negative  ██████████████████████████████ 32.0 MiB of 32.0 MiB, 100.0 %
 listings  █░░░░░░░░░░░░░░░░░░░░░░░░░░░░░ 19.5 KiB of 32.0 MiB, 0.0 %
 operation              total  errors ▾per second     p50     p90     p99     max
-getattr               15,600       0       1,200 1.70 µs 1.70 µs 1.70 µs 6.80 µs
-lookup                11,700       1         900 2.50 µs 2.50 µs 2.50 µs 10.0 µs
-read                     650       0        50.0 30.0 µs 30.0 µs  120 µs  120 µs
-write                    260       2        20.0  150 µs  150 µs  600 µs  600 µs
-
-
-
-
-
-
-q quit  s sort: per second  p pause  f file system: /src  ? help
 ";
-    check(&view, (80, 24), expected);
+    check_lines("ff", &[expected, "f file system: /src  ? help\n"]);
 }
 
 #[test]
 fn a_file_system_in_memory_has_no_budget() {
-    let mut view = view();
-    press(&mut view, "f");
-    let expected = "\
-/mnt/a  /etc/tree.toml  lightfoot 0.1.0  since 2025-12-31 23:59:59 UTC
-in flight 3   handles 12   files of the kernel 1,234   memory 0 B   over 1.00 s
-errors lookup EACCES 1, write ENOSPC 2
-operations        2,170/s                                                  ▁▄▃█▁
-read           6.25 MiB/s                                                  ▁▄▃█▁
-written        80.0 KiB/s                                                  ▁▄▃█▁
+    let expected = "
 file system / (ram)
 names     270/s, hits 100.0 %, misses 0.0/s
 cached    in memory 300,000, pinned 1,200, evicted 5.0/s
 entries   77.0 MiB, as its data: no budget (-)
 operation              total  errors ▾per second     p50     p90     p99     max
-getattr               15,600       0       1,200 1.70 µs 1.70 µs 1.70 µs 6.80 µs
-lookup                11,700       1         900 2.50 µs 2.50 µs 2.50 µs 10.0 µs
-read                     650       0        50.0 30.0 µs 30.0 µs  120 µs  120 µs
-write                    260       2        20.0  150 µs  150 µs  600 µs  600 µs
-
-
-
-
-
-
-
-
-q quit  s sort: per second  p pause  f file system: /  ? help
 ";
-    check(&view, (80, 24), expected);
+    check_lines("f", &[expected, "f file system: /  ? help\n"]);
 }
 
 #[test]
 fn help_lies_over_the_rest() {
-    let mut view = view();
-    press(&mut view, "?");
-    let expected = "\
-/mnt/a  /etc/tree.toml  lightfoot 0.1.0  since 2025-12-31 23:59:59 UTC
-in flight 3   handles 12   files of the kernel 1,234   memory 0 B   over 1.00 s
-errors lookup EACCES 1, write ENOSPC 2
-operations        2,170/s                                                  ▁▄▃█▁
-read           6.25 MiB/s                                                  ▁▄▃█▁
-written        80.0 KiB/s                                                  ▁▄▃█▁
-file system             hits  misses/s  entries       negative      listings
+    let expected = "
 /                    100.0 %       0.0  -             -             -
 /src   ┌ Keys ──────────────────────────────────────────────────────────┐░░   0%
 …r/belo│q, Esc, Ctrl-C  quit                                            │░░   1%
@@ -225,16 +186,8 @@ lookup │p, space        pause, go on                                    │10.
 read   │f               show one file system after the other, then all  │ 120 µs
 write  │?               this help                                       │ 600 µs
        └────────────────────────────────────────────────────────────────┘
-
-
-
-
-
-
-
-q quit  s sort: per second  p pause  f file system: all  ? help
 ";
-    check(&view, (80, 24), expected);
+    check_lines("?", &[expected]);
 }
 
 #[test]

@@ -11,6 +11,8 @@ pub(super) enum Second {
     Beside,
     /// With its own mounts.
     Apart,
+    /// The same with a root that `chroot(2)` has changed.
+    Confined,
 }
 
 pub(super) const EXTRAS: [(usize, Maker); 25] = [
@@ -66,9 +68,12 @@ impl Generator {
         if self.second == Second::None || !self.rng.chance(25) {
             return self.based(make);
         }
-        self.model.switch();
+        self.known.switch();
         let op = match self.rng.below(40) {
-            0 => Op::Extra(Extra::Chroot { path: self.dir_path() }),
+            0 => {
+                self.second = if self.second == Second::Apart { Second::Confined } else { self.second };
+                Op::Extra(Extra::Chroot { path: self.dir_path() })
+            }
             1..=2 if self.second == Second::Apart => {
                 Op::Extra(Extra::PivotRoot { new_root: self.mounted(), put_old: self.dir_path() })
             }
@@ -76,7 +81,7 @@ impl Generator {
             5 => Op::Getcwd,
             _ => self.based(make),
         };
-        self.model.switch();
+        self.known.switch();
         // Both have one user; and what begins the second process is the first.
         let by_first = matches!(op, Op::Become(_) | Op::Extra(Extra::Fork { .. }));
         if by_first { op } else { Op::Other(Box::new(op)) }
@@ -85,7 +90,7 @@ impl Generator {
     /// Linux compares the objects of the credentials, of which each process has its own.
     fn link_open(&mut self) -> Op {
         let (slot, to) = (self.slot(), self.new_path());
-        let may = self.second == Second::None || self.model.acts_as_root();
+        let may = self.second == Second::None || self.known.acts_as_root();
         if may { Op::Extra(Extra::LinkOpen { slot, to }) } else { Op::Fstat { slot } }
     }
 
@@ -99,7 +104,7 @@ impl Generator {
     fn open_slot(&mut self) -> usize {
         let first = self.slot();
         let slots = (0..SWEEP_SLOT).map(|at| (first + at) % SWEEP_SLOT);
-        slots.into_iter().find(|slot| self.model.is_open(*slot)).unwrap_or(first)
+        slots.into_iter().find(|slot| self.known.is_open(*slot)).unwrap_or(first)
     }
 
     fn lock(&mut self) -> Lock {
@@ -124,7 +129,7 @@ impl Generator {
     /// Makes an operation, now and then one whose relative paths start at what is open.
     pub(super) fn based(&mut self, make: Maker) -> Op {
         let op = make(self);
-        let may = self.plan.extras && self.rng.chance(12);
+        let may = !self.world.confined && self.rng.chance(12);
         if !may || !takes_a_base(&op) {
             return op;
         }
@@ -134,13 +139,12 @@ impl Generator {
 
     /// A path below something that is mounted.
     pub(super) fn through_a_mount(&mut self, dir: bool) -> Vec<u8> {
-        let points = self.model.mount_points();
+        let points = self.known.mount_points();
         if points.is_empty() {
             return b"/".to_vec();
         }
         let path = self.rng.pick(&points);
-        let Some(top) = self.model.find_path(&path) else { return path };
-        self.model.random_path_from(&mut self.rng, top, path, dir)
+        self.known.random_path_from(&mut self.rng, path, dir)
     }
 
     fn rename_with_flags(&mut self) -> Op {
@@ -277,7 +281,7 @@ impl Generator {
     }
 
     fn bind(&mut self) -> Op {
-        if self.model.mount_points().len() > MANY_MOUNTS {
+        if self.known.mount_points().len() > MANY_MOUNTS {
             return Op::Extra(Extra::Unmount { path: self.mounted(), detach: true });
         }
         let (from, to) =
@@ -287,7 +291,7 @@ impl Generator {
 
     /// A path where mostly something is mounted.
     fn mounted(&mut self) -> RawPath {
-        let points = self.model.mount_points();
+        let points = self.known.mount_points();
         if points.is_empty() || self.rng.chance(10) { self.dir_path() } else { RawPath(self.rng.pick(&points)) }
     }
 }

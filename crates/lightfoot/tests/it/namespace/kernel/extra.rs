@@ -2,7 +2,7 @@
 
 use super::second::Second;
 use super::{Kernel, Res, last_errno, open_flags};
-use crate::namespace::errno::EAGAIN;
+use crate::namespace::errno::{EAGAIN, EBUSY, EINVAL};
 use crate::namespace::ops::flags::O_PATH;
 use crate::namespace::ops::{Extra, Lock, MOUNT_FLAGS, RawPath, S_IFDIR, S_IFMT, Storage, XattrAt};
 use crate::namespace::outcome::{Outcome, lock_text};
@@ -57,8 +57,9 @@ impl Kernel {
             Extra::Rewind { slot } => sys::seek(self.slot(*slot)?, SeekFrom::Start(0)).map(|_| ())?.into(),
             Extra::Fork { unshare } => self.fork(*unshare),
             Extra::Chroot { path } => rustix::process::chroot(self.at(path))?.into(),
+            Extra::PivotRoot { new_root, put_old } if self.refuses_pivot(new_root, put_old)? => return Err(EBUSY),
             Extra::PivotRoot { new_root, put_old } => {
-                rustix::process::pivot_root(self.at(new_root), self.at(put_old))?.into()
+                rustix::process::pivot_root(self.at(new_root), self.at(put_old)).map_err(|_| EINVAL)?.into()
             }
             Extra::Flock { slot, lock } => sys::flock(self.slot(*slot)?, flock_operation(*lock))?.into(),
             Extra::LockRange { slot, lock, start, len } => {

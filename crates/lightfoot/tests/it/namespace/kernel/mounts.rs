@@ -142,6 +142,13 @@ impl Kernel {
         Ok(is_dir(&sys::statat(self.base()?, self.at(path), AtFlags::empty())?))
     }
 
+    /// Whether `pivot_root(2)` with these paths would mount on the root, or with a directory that was removed.
+    pub(super) fn refuses_pivot(&self, new_root: &RawPath, put_old: &RawPath) -> Res<bool> {
+        let stat = |path| -> Res<Stat> { Ok(sys::statat(self.base()?, self.at(path), AtFlags::empty())?) };
+        let (new, old) = (stat(new_root)?, stat(put_old)?);
+        Ok(new.st_nlink == 0 || old.st_nlink == 0 || (new.st_dev, new.st_ino) == (old.st_dev, old.st_ino))
+    }
+
     /// Whether the path leads to the root or the working directory of one of the processes. What that is to mounts depends on
     /// how the process came to its root, so no check is made.
     fn is_root(&self, path: &RawPath) -> Res<bool> {

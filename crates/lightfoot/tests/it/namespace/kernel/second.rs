@@ -20,6 +20,7 @@ struct Files {
     slots: [Option<OwnedFd>; SLOTS],
     listed: [bool; SLOTS],
     mount_points: MountPoints,
+    kept: Vec<OwnedFd>,
 }
 
 /// What the second process does next.
@@ -101,7 +102,7 @@ fn serve(jobs: &Receiver<Job>, answers: &Sender<Answer>) {
         let answer = match job {
             Job::Apply { files, op, others } => {
                 (kernel.slots, kernel.listed, kernel.others) = (files.slots, files.listed, Some(others));
-                kernel.mount_points = files.mount_points;
+                (kernel.mount_points, kernel.kept) = (files.mount_points, files.kept);
                 let outcome = kernel.apply(&op);
                 Answer::Applied(kernel.lend_files(), outcome)
             }
@@ -128,7 +129,7 @@ pub(super) fn places() -> [Identity; 2] {
 impl Kernel {
     fn lend_files(&mut self) -> Files {
         let (slots, mount_points) = (std::mem::take(&mut self.slots), std::mem::take(&mut self.mount_points));
-        Files { slots, listed: self.listed, mount_points }
+        Files { slots, listed: self.listed, mount_points, kept: std::mem::take(&mut self.kept) }
     }
 
     /// Carries out an operation by the second process, if there is one.
@@ -139,7 +140,8 @@ impl Kernel {
         let job = Job::Apply { files: self.lend_files(), op: op.clone(), others: places() };
         let second = self.second.as_ref().expect("there is one");
         let Answer::Applied(files, outcome) = second.ask(job) else { unreachable!("it answers what was asked") };
-        (self.slots, self.listed, self.mount_points) = (files.slots, files.listed, files.mount_points);
+        (self.slots, self.listed) = (files.slots, files.listed);
+        (self.mount_points, self.kept) = (files.mount_points, files.kept);
         outcome
     }
 

@@ -48,7 +48,8 @@ impl Lightfoot {
             Extra::Rewind { slot } => self.rewind(*slot)?.into(),
             Extra::Fork { unshare } => self.fork(*unshare)?.into(),
             Extra::Chroot { path } => context.set_root(path)?.into(),
-            Extra::PivotRoot { new_root, put_old } => context.pivot_root(new_root, put_old)?.into(),
+            Extra::PivotRoot { new_root, put_old } if self.refuses_pivot(new_root, put_old)? => return Err(EBUSY),
+            Extra::PivotRoot { new_root, put_old } => context.pivot_root(new_root, put_old).map_err(|_| EINVAL)?.into(),
             Extra::Flock { slot, lock } => self.file(*slot)?.flock(lock_kind(*lock), LockWait::Never)?.into(),
             Extra::LockRange { slot, lock, start, len } => {
                 self.file(*slot)?.lock_range(lock_kind(*lock), range(*start, *len), LockWait::Never)?.into()
@@ -120,6 +121,12 @@ impl Lightfoot {
             other => unreachable!("{other:?} is about no mount"),
         }
         Ok(())
+    }
+
+    /// See the kernel's.
+    fn refuses_pivot(&self, new_root: &[u8], put_old: &[u8]) -> Res<bool> {
+        let (new, old) = (self.stat(new_root, true)?, self.stat(put_old, true)?);
+        Ok(new.nlink == 0 || old.nlink == 0 || (new.dev, new.ino) == (old.dev, old.ino))
     }
 
     /// See the kernel's.

@@ -1,4 +1,4 @@
-//! Operations that came later than the rest, and that the reference model has only in part: it follows what they do to names.
+//! Further operations: of locks, extended attributes, storage, mounts and a second process.
 
 use super::{Op, RawPath};
 
@@ -6,7 +6,7 @@ use super::{Op, RawPath};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum XattrAt {
     Path(RawPath),
-    /// A symbolic link in the last place is not followed.
+    // A symbolic link in the last place is not followed.
     Link(RawPath),
     Slot(usize),
 }
@@ -32,133 +32,49 @@ pub(crate) enum Lock {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Extra {
-    /// Begins the second process again: with the root, working directory, umask and user of the first, whose open files it
-    /// shares. `unshare`: with a copy of the mounts (`CLONE_NEWNS`).
-    Fork {
-        unshare: bool,
-    },
-    /// Only in the second process, so that the first sees the whole tree.
-    Chroot {
-        path: RawPath,
-    },
-    /// Only in a second process that has its own mounts.
-    PivotRoot {
-        new_root: RawPath,
-        put_old: RawPath,
-    },
-    /// `flock(2)` without waiting.
-    Flock {
-        slot: usize,
-        lock: Lock,
-    },
-    /// `F_OFD_SETLK`.
-    LockRange {
-        slot: usize,
-        lock: Lock,
-        start: u64,
-        len: u64,
-    },
-    /// `F_OFD_GETLK`.
-    TestLock {
-        slot: usize,
-        lock: Lock,
-        start: u64,
-        len: u64,
-    },
-    /// `renameat2` with its flags.
-    Rename {
-        from: RawPath,
-        to: RawPath,
-        flags: u32,
-    },
-    /// `linkat` with `AT_SYMLINK_FOLLOW`.
-    LinkFollowing {
-        from: RawPath,
-        to: RawPath,
-    },
-    /// `linkat` with `AT_EMPTY_PATH`: a name for what is open.
-    LinkOpen {
-        slot: usize,
-        to: RawPath,
-    },
-    /// `openat2`. The flags make sense together: it refuses what `open` ignores.
-    OpenHow {
-        slot: usize,
-        path: RawPath,
-        flags: u32,
-        mode: u32,
-        resolve: u64,
-    },
-    /// `faccessat2` with `AT_EACCESS` and `AT_SYMLINK_NOFOLLOW`.
-    AccessLink {
-        path: RawPath,
-        bits: u32,
-    },
-    /// `setxattr`; `how` is 0, `XATTR_CREATE` 1 or `XATTR_REPLACE` 2.
-    SetXattr {
-        at: XattrAt,
-        name: XattrName,
-        value: RawPath,
-        how: u32,
-    },
-    GetXattr {
-        at: XattrAt,
-        name: XattrName,
-    },
-    RemoveXattr {
-        at: XattrAt,
-        name: XattrName,
-    },
-    ListXattrs {
-        at: XattrAt,
-    },
-    Allocate {
-        slot: usize,
-        how: Storage,
-        offset: u64,
-        len: u64,
-    },
-    /// `lseek` with `SEEK_DATA` or `SEEK_HOLE`.
-    SeekFor {
-        slot: usize,
-        hole: bool,
-        offset: u64,
-    },
-    /// Block size, longest name, and the flags of the mount.
-    StatVfs {
-        path: RawPath,
-    },
-    /// The next entries of the open directory, 64 at most, sorted: what an exchange does to the order differs.
-    List {
-        slot: usize,
-    },
-    /// Begins the listing again.
-    Rewind {
-        slot: usize,
-    },
-    /// A fresh file system, with flags of `ST_*` for the mount as everything that mounts.
-    Mount {
-        path: RawPath,
-        flags: u32,
-    },
-    Bind {
-        from: RawPath,
-        to: RawPath,
-        flags: u32,
-        recursive: bool,
-    },
-    MoveMount {
-        from: RawPath,
-        to: RawPath,
-    },
-    Remount {
-        path: RawPath,
-        flags: u32,
-    },
-    Unmount {
-        path: RawPath,
-        detach: bool,
-    },
+    // Begins the second process again: with the root, working directory, umask and user of the first, whose open files it
+    // shares. `unshare`: with a copy of the mounts (`CLONE_NEWNS`).
+    Fork { unshare: bool },
+    // Only in the second process, so that the first sees the whole tree.
+    Chroot { path: RawPath },
+    // Only in a second process that has its own mounts.
+    PivotRoot { new_root: RawPath, put_old: RawPath },
+    // `flock(2)` without waiting.
+    Flock { slot: usize, lock: Lock },
+    // `F_OFD_SETLK`.
+    LockRange { slot: usize, lock: Lock, start: u64, len: u64 },
+    // `F_OFD_GETLK`.
+    TestLock { slot: usize, lock: Lock, start: u64, len: u64 },
+    // `renameat2` with its flags.
+    Rename { from: RawPath, to: RawPath, flags: u32 },
+    // `linkat` with `AT_SYMLINK_FOLLOW`.
+    LinkFollowing { from: RawPath, to: RawPath },
+    // `linkat` with `AT_EMPTY_PATH`: a name for what is open.
+    LinkOpen { slot: usize, to: RawPath },
+    // `openat2`. The flags make sense together: it refuses what `open` ignores.
+    OpenHow { slot: usize, path: RawPath, flags: u32, mode: u32, resolve: u64 },
+    // `faccessat2` with `AT_EACCESS` and `AT_SYMLINK_NOFOLLOW`.
+    AccessLink { path: RawPath, bits: u32 },
+    // `setxattr`; `how` is 0, `XATTR_CREATE` 1 or `XATTR_REPLACE` 2.
+    SetXattr { at: XattrAt, name: XattrName, value: RawPath, how: u32 },
+    GetXattr { at: XattrAt, name: XattrName },
+    RemoveXattr { at: XattrAt, name: XattrName },
+    ListXattrs { at: XattrAt },
+    Allocate { slot: usize, how: Storage, offset: u64, len: u64 },
+    // `lseek` with `SEEK_DATA` or `SEEK_HOLE`.
+    SeekFor { slot: usize, hole: bool, offset: u64 },
+    // Block size, longest name, and the flags of the mount.
+    StatVfs { path: RawPath },
+    // The next entries of the open directory, 64 at most, sorted: what an exchange does to the order differs.
+    List { slot: usize },
+    // Begins the listing again.
+    Rewind { slot: usize },
+    // A fresh file system, with flags of `ST_*` for the mount as everything that mounts.
+    Mount { path: RawPath, flags: u32 },
+    Bind { from: RawPath, to: RawPath, flags: u32, recursive: bool },
+    MoveMount { from: RawPath, to: RawPath },
+    Remount { path: RawPath, flags: u32 },
+    Unmount { path: RawPath, detach: bool },
 }
 
 /// Flags of mounts, as [`Extra::StatVfs`] answers them: `ST_RDONLY`, `ST_NOSUID`, `ST_NODEV`, `ST_NOEXEC`, `ST_NOATIME`,
