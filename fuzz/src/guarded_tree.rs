@@ -4,7 +4,9 @@
 use ramfs::{RamFs, RamLimits, RamOptions};
 use std::sync::Arc;
 use testkit::{Counting, Counts};
-use vfs::{Base, Context, MountFlags, OpenFlags, PathAt, S_IFBLK, S_IFCHR, S_IFDIR, S_IFMT, SetAttr, SetXattr, Vfs};
+use vfs::{
+    Base, Context, DirEntry, MountFlags, OpenFlags, PathAt, S_IFBLK, S_IFCHR, S_IFDIR, S_IFMT, SetAttr, SetXattr, Vfs,
+};
 
 /// The most bytes in each of the two file systems.
 pub(crate) const BYTES: u64 = 1 << 16;
@@ -76,23 +78,24 @@ pub(crate) fn check_roots_files(context: &Context) -> Vec<u64> {
 
 /// All other files belong to the user, without a set-id bit for somebody else. (The user may give a file of root another name.)
 pub(crate) fn check_others_files(context: &Context, dir: &[u8], roots: &[u64]) {
-    let open = context.open(Base::CWD, dir, OpenFlags::DIRECTORY, 0).expect("a directory");
-    loop {
-        let entries = open.next_entries().expect("a listing");
-        if entries.is_empty() {
-            return;
-        }
-        for entry in entries.iter().filter(|entry| *entry.name != *b"." && *entry.name != *b"..") {
-            let path = [dir, if dir == b"/" { b"" } else { b"/" }, &entry.name].concat();
-            let attr = context.attr(Base::CWD, &path, false).expect("a listed name");
-            let is_device = attr.mode & S_IFMT == S_IFCHR || attr.mode & S_IFMT == S_IFBLK;
-            let is_users = (attr.uid, attr.gid, is_device) == (1001, 1001, false);
-            assert!(is_users || roots.contains(&attr.ino), "{:?}: {attr:?}", String::from_utf8_lossy(&path));
-            if entry.kind == S_IFDIR {
-                // The root of the second file system is root's; its other inode numbers may be those of files in the first.
-                let is_mount = path.ends_with(b"/m") && attr.uid == 0;
-                check_others_files(context, &path, if is_mount { &[] } else { roots });
-            }
+    for entry in listed(context, dir) {
+        let path = [dir, if dir == b"/" { b"" } else { b"/" }, &entry.name].concat();
+        let attr = context.attr(Base::CWD, &path, false).expect("a listed name");
+        let is_device = attr.mode & S_IFMT == S_IFCHR || attr.mode & S_IFMT == S_IFBLK;
+        let is_users = (attr.uid, attr.gid, is_device) == (1001, 1001, false);
+        assert!(is_users || roots.contains(&attr.ino), "{:?}: {attr:?}", String::from_utf8_lossy(&path));
+        if entry.kind == S_IFDIR {
+            // The root of the second file system is root's; its other inode numbers may be those of files in the first.
+            let is_mount = path.ends_with(b"/m") && attr.uid == 0;
+            check_others_files(context, &path, if is_mount { &[] } else { roots });
         }
     }
+}
+
+/// All entries of a directory but `.` and `..`.
+pub(crate) fn listed(context: &Context, dir: &[u8]) -> Vec<DirEntry> {
+    let open = context.open(Base::CWD, dir, OpenFlags::DIRECTORY, 0).expect("a directory");
+    let more = || Some(open.next_entries().expect("a listing")).filter(|entries| !entries.is_empty());
+    let entries = core::iter::from_fn(more).flatten();
+    entries.filter(|entry| *entry.name != *b"." && *entry.name != *b"..").collect()
 }

@@ -38,6 +38,20 @@ impl<'a> Input<'a> {
         &from[self.below(from.len())]
     }
 
+    /// The attribute of an ACL with one named user that is mostly right, or a few bytes.
+    pub fn acl_attribute(&mut self, user: u32) -> Vec<u8> {
+        if self.byte() & 1 == 0 {
+            return self.take(8).to_vec();
+        }
+        let mut value = 2u32.to_le_bytes().to_vec();
+        for (tag, id) in [(1u16, u32::MAX), (2, user), (4, u32::MAX), (16, u32::MAX), (32, u32::MAX)] {
+            value.extend_from_slice(&tag.to_le_bytes());
+            value.extend_from_slice(&u16::from(self.byte() & 7).to_le_bytes());
+            value.extend_from_slice(&id.to_le_bytes());
+        }
+        value
+    }
+
     /// At most `n` bytes.
     pub fn take(&mut self, n: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(n.min(self.0.len()));

@@ -12,43 +12,10 @@ use vfs::Base;
 /// The page with the table of all options, which a test of the command compares with the code.
 const PAGE: &str = include_str!("../../docs/mounting.md");
 
-/// Values, good and bad.
-const VALUES: &[&str] = &[
-    "",
-    "=",
-    "=0",
-    "=1",
-    "=7",
-    "=4096",
-    "=1k",
-    "=3M",
-    "=16777215t",
-    "=16777216t",
-    "=18446744073709551615",
-    "=50%",
-    "=100%",
-    "=18446744073709551615%",
-    "=-1",
-    "=+1",
-    "=0777",
-    "=7777",
-    "=10000",
-    "=8",
-    "=4294967295",
-    "=4294967296",
-    "=1s",
-    "=5ms",
-    "=7us",
-    "=.5h",
-    "=1e300",
-    "=1.2.3s",
-    "=99999999999999999999999999s",
-    "=nan",
-    "=a=b",
-    "=ü",
-    "=\u{1b}[2J",
-    "=\n",
-];
+/// Values, good and bad, with a space between two; the first is empty.
+const VALUES: &str = " = =0 =1 =7 =4096 =1k =3M =16777215t =16777216t =18446744073709551615 =50% =100% =18446744073709551615% \
+    =-1 =+1 =0777 =7777 =10000 =8 =4294967295 =4294967296 =1s =5ms =7us =.5h =1e300 =1.2.3s \
+    =99999999999999999999999999s =nan =a=b =ü =\u{1b}[2J =\n";
 
 /// The beginning of each option in the table, up to its value.
 fn names() -> &'static [&'static str] {
@@ -72,7 +39,7 @@ pub(crate) fn list(input: &mut Input<'_>, most: usize) -> String {
             0x7f => break,
             byte if byte < 0x7f => {
                 list.extend_from_slice(names()[usize::from(byte) % names().len()].as_bytes());
-                list.extend_from_slice(input.pick(VALUES).as_bytes());
+                list.extend_from_slice(input.pick(&VALUES.split(' ').collect::<Vec<&str>>()).as_bytes());
                 list.push(b',');
             }
             byte => list.push(byte & 0x7f),

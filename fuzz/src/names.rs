@@ -1,9 +1,10 @@
 //! Names that differ in case alone are one: a directory of such names against a map.
 
+use crate::guarded_tree::listed;
 use crate::input::Input;
 use ramfs::{RamFs, RamOptions};
 use std::collections::BTreeMap;
-use vfs::{Base, Context, Errno, OpenFlags, PathAt, RenameFlags, S_IFREG, Vfs};
+use vfs::{Base, Context, Errno, PathAt, RenameFlags, S_IFREG, Vfs};
 
 /// Pieces of names: letters whose cases differ in length, or that have more than two, and bytes that are not UTF-8.
 const PIECES: &[&[u8]] = &[
@@ -140,18 +141,9 @@ fn rename(
 
 /// The listing has each known name once, with its file.
 fn list(context: &Context, model: &BTreeMap<Known, (Vec<u8>, u64)>) {
-    let dir = context.open(Base::CWD, b"/dir", OpenFlags::DIRECTORY, 0).expect("the directory");
     let mut seen = BTreeMap::new();
-    loop {
-        let entries = dir.next_entries().expect("a listing");
-        if entries.is_empty() {
-            break;
-        }
-        for entry in entries {
-            if *entry.name != *b"." && *entry.name != *b".." {
-                assert_eq!(seen.insert(known(&entry.name), entry.ino), None, "{:?} twice", entry.name);
-            }
-        }
+    for entry in listed(context, b"/dir") {
+        assert_eq!(seen.insert(known(&entry.name), entry.ino), None, "{:?} twice", entry.name);
     }
     let expected: BTreeMap<_, _> = model.iter().map(|(known, (_, ino))| (known.clone(), *ino)).collect();
     assert_eq!(seen, expected);

@@ -3,6 +3,7 @@
 //! The end: whatever was open is closed and whatever was mounted is unmounted; then nothing is held, each name is one
 //! dentry, each file has as many links as names, and the file system counts as many files as can be reached.
 
+use crate::guarded_tree::listed;
 use crate::input::Input;
 use ramfs::RamFs;
 use std::collections::BTreeMap;
@@ -81,20 +82,6 @@ fn path(input: &mut Input<'_>) -> Vec<u8> {
     [input.pick(DIRS).as_bytes(), input.pick(NAMES).as_bytes()].concat()
 }
 
-/// An ACL's attribute: mostly a right one.
-fn value(input: &mut Input<'_>) -> Vec<u8> {
-    if input.byte() & 1 == 0 {
-        return input.take(8).to_vec();
-    }
-    let mut value = 2u32.to_le_bytes().to_vec();
-    for (tag, id) in [(1u16, u32::MAX), (2, 7), (4, u32::MAX), (16, u32::MAX), (32, u32::MAX)] {
-        value.extend_from_slice(&tag.to_le_bytes());
-        value.extend_from_slice(&u16::from(input.byte() & 7).to_le_bytes());
-        value.extend_from_slice(&id.to_le_bytes());
-    }
-    value
-}
-
 impl World {
     fn step(&mut self, input: &mut Input<'_>) -> Result<(), Errno> {
         let kind = input.byte();
@@ -151,7 +138,7 @@ impl World {
         let (context, follow) = (&self.contexts[self.current], b & 1 == 0);
         let name = XATTRS[usize::from(b >> 1) % XATTRS.len()];
         match kind {
-            15 => context.set_xattr(Base::CWD, a, follow, name, &value(input), SetXattr::Any),
+            15 => context.set_xattr(Base::CWD, a, follow, name, &input.acl_attribute(7), SetXattr::Any),
             16 => context.remove_xattr(Base::CWD, a, follow, name),
             17 => {
                 let _ = context.get_xattr(Base::CWD, a, follow, name);
@@ -312,26 +299,20 @@ fn check_tree(vfs: &Vfs, context: Context) {
 
 fn reach(context: &Context, dir: &[u8], reached: &mut Reached) {
     reached.dirs += 1;
-    let open = context.open(Base::CWD, dir, OpenFlags::DIRECTORY, 0).expect("a directory");
     let mut subdirs = 0;
-    loop {
-        let entries = open.next_entries().expect("a listing");
-        if entries.is_empty() {
-            break;
-        }
-        for entry in entries.iter().filter(|entry| *entry.name != *b"." && *entry.name != *b"..") {
-            reached.names += 1;
-            let path = [dir, b"/", &entry.name].concat();
-            let attr = context.attr(Base::CWD, &path, false).expect("a listed name");
-            assert_eq!((attr.ino, attr.mode & S_IFMT), (entry.ino, entry.kind));
-            if entry.kind == S_IFDIR {
-                subdirs += 1;
-                reach(context, &path, reached);
-            } else {
-                let links = reached.links.entry(attr.ino).or_insert((attr.nlink, 0));
-                links.1 += 1;
-            }
+    for entry in listed(context, dir) {
+        reached.names += 1;
+        let path = [dir, b"/", &entry.name].concat();
+        let attr = context.attr(Base::CWD, &path, false).expect("a listed name");
+        assert_eq!((attr.ino, attr.mode & S_IFMT), (entry.ino, entry.kind));
+        if entry.kind == S_IFDIR {
+            subdirs += 1;
+            reach(context, &path, reached);
+        } else {
+            let links = reached.links.entry(attr.ino).or_insert((attr.nlink, 0));
+            links.1 += 1;
         }
     }
-    assert_eq!(open.attr().expect("attributes").nlink, 2 + subdirs, "links of a directory");
+    let links = context.attr(Base::CWD, dir, true).expect("attributes").nlink;
+    assert_eq!(links, 2 + subdirs, "links of a directory");
 }

@@ -357,7 +357,7 @@ impl World {
                 let set = SetAttr { mode, uid, gid, size, atime: at, mtime: (bits & 32 != 0).then_some(SetTime::Now) };
                 session.setattr(caller, node, &set, None).map(drop)
             }
-            22 => session.setxattr(caller, node, name, &value(input), i32::from(input.byte() & 7)),
+            22 => session.setxattr(caller, node, name, &input.acl_attribute(1001), i32::from(input.byte() & 7)),
             23 => session.removexattr(caller, node, name),
             24 => {
                 let (value, names) = (session.getxattr(caller, node, name), session.listxattr(caller, node));
@@ -472,18 +472,4 @@ fn flags(input: &mut Input<'_>, is_user: bool) -> u32 {
         return bits & known | access % 3;
     }
     bits | access
-}
-
-/// An ACL's attribute that is mostly right, or a few bytes.
-fn value(input: &mut Input<'_>) -> Vec<u8> {
-    if input.byte() & 1 == 0 {
-        return input.take(8).to_vec();
-    }
-    let mut value = 2u32.to_le_bytes().to_vec();
-    for (tag, id) in [(1u16, u32::MAX), (2, 1001), (4, u32::MAX), (16, u32::MAX), (32, u32::MAX)] {
-        value.extend_from_slice(&tag.to_le_bytes());
-        value.extend_from_slice(&u16::from(input.byte() & 7).to_le_bytes());
-        value.extend_from_slice(&id.to_le_bytes());
-    }
-    value
 }

@@ -30,9 +30,6 @@ pub(crate) enum Command {
     /// List the eras, the workloads with their parameters, and the simulated machines
     List(List),
 
-    /// Show the simulated machines: nodes, CPUs, latencies
-    Machines,
-
     /// Run eras under a workload, on this machine or on a simulated one
     ///
     /// Each era runs with each number of CPUs (on this machine: of threads). A simulated run depends on its seed and on
@@ -80,10 +77,6 @@ pub(crate) struct Bench {
     /// Print one JSON document instead of the table
     #[arg(long)]
     pub(crate) json: bool,
-
-    /// Draw time against depth into this file: an SVG, or a PNG if its name ends in .png
-    #[arg(long, value_name = "FILE")]
-    pub(crate) plot: Option<PathBuf>,
 
     /// Print also how often the walk left its fast path, by reason
     #[arg(short, long, conflicts_with_all = ["peers", "json"])]
@@ -194,11 +187,6 @@ pub(crate) struct Run {
     /// Print one JSON document instead of the table
     #[arg(long)]
     pub(crate) json: bool,
-
-    /// Draw throughput per CPU, and in total, against CPUs into this file: an SVG, or a PNG if its name ends
-    /// in .png
-    #[arg(long, value_name = "FILE")]
-    pub(crate) plot: Option<PathBuf>,
 }
 
 /// `NAME=N`.

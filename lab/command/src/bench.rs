@@ -20,8 +20,7 @@ use crate::bench::tree::Tree;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::machine::{Machine, usable_cpus};
-use crate::output::write;
-use crate::plot::{Picture, PlotFile};
+use crate::output::{json, write};
 use crate::progress::Progress;
 use lightfoot::{Fallback, Vfs};
 use random::Random;
@@ -42,11 +41,9 @@ pub(crate) fn run(bench: &Bench, out: &mut impl Write) -> Result<(), Error> {
     let method = method(bench)?;
     let cases = chosen_cases(bench)?;
     let interrupt = Interrupt::listen()?;
-    let plot = bench.plot.as_deref().map(PlotFile::create).transpose()?;
     if bench.peers {
         let report = peers::measured(bench, method, &interrupt)?;
-        write(out, &if bench.json { report.json() } else { report.text() })?;
-        return plot.map_or(Ok(()), |plot| plot.draw(&Picture::of_peers(&report)));
+        return write(out, &if bench.json { json(&report) } else { report.text() });
     }
     let mut tree = match &bench.dir {
         Some(dir) => tree::read(dir, &interrupt)?,
@@ -54,8 +51,7 @@ pub(crate) fn run(bench: &Bench, out: &mut impl Write) -> Result<(), Error> {
         None => tree::hot(),
     };
     let report = measured_on(&mut tree, bench, method, &cases, &interrupt)?;
-    write(out, &if bench.json { report.json() } else { report.text(bench.verbose) })?;
-    plot.map_or(Ok(()), |plot| plot.draw(&Picture::of_bench(&report)))
+    write(out, &if bench.json { json(&report) } else { report.text(bench.verbose) })
 }
 
 fn method(bench: &Bench) -> Result<Method, Error> {
@@ -68,7 +64,7 @@ fn method(bench: &Bench) -> Result<Method, Error> {
         }
     }
     if let Some(&asked) = threads.iter().find(|&&count| count > cpus.len()) {
-        return Err(Error::TooManyThreads { asked, cpus: cpus.len() });
+        return Err(Error::too_many_threads(asked, cpus.len()));
     }
     let slice_us = match (bench.cold, bench.quick) {
         (true, _) => 120_000,
@@ -99,7 +95,7 @@ fn chosen_cases(bench: &Bench) -> Result<Vec<(&'static str, &'static str)>, Erro
     let chosen: Vec<_> = all.clone().filter(|&case| is_asked(case)).collect();
     if chosen.is_empty() {
         let there: Vec<String> = all.map(name).collect();
-        return Err(Error::NoSuchCase { asked: bench.cases.join(","), there: there.join(", ") });
+        return Err(Error::no_such("--cases", &bench.cases.join(","), &format!("part of {}", there.join(", "))));
     }
     Ok(chosen)
 }

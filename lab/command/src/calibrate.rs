@@ -2,13 +2,14 @@
 
 use crate::error::Error;
 use crate::machine::Machine;
+use crate::output::{json, write};
 use crate::progress::Progress;
+use crate::table::table;
 use clap::Args;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::Table;
 use lab::calibrate::{Calibration, ErrorOf, LoopRow, Options};
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -46,17 +47,20 @@ struct CalibrationReport<'a> {
 pub(crate) fn run(asked: &Calibrate, out: &mut impl Write) -> Result<(), Error> {
     let options = Options { pair: asked.pair, private_ns: asked.private_ns.clone() };
     let progress = Progress::of("calibrating", options.steps());
-    let calibration = lab::calibrate::run(&options, &mut || progress.step()).map_err(Error::Calibration)?;
+    let calibration = lab::calibrate::run(&options, &mut || progress.step(1)).map_err(Error::Calibration)?;
     drop(progress);
     if let Some(path) = &asked.save {
-        let text = calibration.machine.to_toml();
-        fs::write(path, text).map_err(|error| Error::Save { path: path.clone(), reason: error.into() })?;
+        crate::published::save(path, &calibration.machine.to_toml())?;
     }
     let text = match asked.json {
-        true => json(&calibration),
+        true => json(&CalibrationReport {
+            commit: crate::commit::here(),
+            machine: Machine::here(),
+            calibration: &calibration,
+        }),
         false => text(&calibration),
     };
-    crate::output::write(out, &text)
+    write(out, &text)
 }
 
 /// Two numbers with a comma between them.
@@ -64,11 +68,6 @@ fn pair(text: &str) -> Result<[usize; 2], String> {
     let numbers: Result<Vec<usize>, _> = text.split(',').map(str::parse).collect();
     let pair = numbers.ok().and_then(|numbers| numbers.try_into().ok());
     pair.ok_or_else(|| "use the numbers of two CPUs, such as 0,1".into())
-}
-
-fn json(calibration: &Calibration) -> String {
-    let report = CalibrationReport { commit: crate::commit::here(), machine: Machine::here(), calibration };
-    serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"
 }
 
 fn text(calibration: &Calibration) -> String {
@@ -149,8 +148,9 @@ fn rows(rows: &[LoopRow]) -> Table {
             format!("{:.1}", row.simulated_ns[1]),
             row.tries.to_string(),
         ]
+        .into()
     };
-    table(columns, rows.iter().map(cells))
+    table(&columns, rows.iter().map(cells))
 }
 
 fn errors(errors: &[ErrorOf]) -> Table {
@@ -164,24 +164,9 @@ fn errors(errors: &[ErrorOf]) -> Table {
             percent(of.worst),
             percent(of.median_buffered),
         ]
+        .into()
     };
-    table(["lines", "private ns", "rows", "median error", "worst", "median, buffered"], errors.iter().map(cells))
-}
-
-/// Numbers to the right, words to the left.
-fn table<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(header);
-    for row in rows {
-        let aligned = |text: String| {
-            let is_word = text.starts_with(|first: char| first.is_alphabetic());
-            let alignment = if is_word { CellAlignment::Left } else { CellAlignment::Right };
-            Cell::new(text).set_alignment(alignment)
-        };
-        table.add_row(row.map(aligned));
-    }
-    table
+    table(&["lines", "private ns", "rows", "median error", "worst", "median, buffered"], errors.iter().map(cells))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A line for each row: the published figure as an empty circle, the simulated one as a full one, and the range of all runs.
 
-use crate::plot::{DrawingError, Panel};
+use crate::figure::{DrawingError, Panel};
 use lab::report::Dot;
 use plotters::prelude::*;
 

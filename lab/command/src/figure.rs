@@ -1,13 +1,16 @@
 //! A figure of the report: curves over the number of CPUs, published ones dashed, each with its name at its end; or a line
 //! for each row.
 
-use crate::chart::Axis;
+use crate::axis::Axis;
 use crate::dots;
 use crate::labels::{self, Label};
 use crate::palette;
-use crate::plot::{DrawingError, Panel};
 use lab::report::{Curve, Drawing, Experiment, Figure, Run};
+use plotters::coord::Shift;
 use plotters::prelude::*;
+
+pub(crate) type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(crate) type DrawingError = DrawingAreaErrorKind<std::io::Error>;
 
 /// Pixels of a figure with one panel, and of each panel of a figure with several.
 const ALONE: (u32, u32) = (1000, 560);
@@ -83,7 +86,7 @@ fn draw_panel(panel: &Panel<'_>, heading: &str, curves: &[Curve], frame: &Frame<
         .draw()?;
     let mut names = Vec::new();
     for curve in curves {
-        let (colour, _) = palette::of_era(curve.era);
+        let colour = palette::of_era(curve.era);
         let style = colour.stroke_width(if curve.era == palette::LIGHTFOOT { 3 } else { 2 });
         // A logarithmic axis has no zero.
         let points: Vec<(f64, f64)> = curve.points.iter().copied().filter(|point| !is_log || point.1 > 0.0).collect();

@@ -1,6 +1,6 @@
 //! Names beside the ends of curves, in place of a legend.
 
-use crate::plot::{DrawingError, Panel};
+use crate::figure::{DrawingError, Panel};
 use plotters::prelude::*;
 
 /// A name, the pixel of its curve's end, and its colour.

@@ -1,7 +1,7 @@
 //! `lightfoot-lab list`: what can be run.
 
-use crate::terminal;
-use comfy_table::{ContentArrangement, Table, presets};
+use crate::table::{table, terminal_width};
+use comfy_table::ContentArrangement;
 use eras::workload;
 
 /// Columns where standard output is not a terminal.
@@ -20,7 +20,11 @@ pub(crate) fn text(parts: &[String]) -> String {
     ];
     let shown = tables.into_iter().filter_map(|(title, head, rows)| {
         let rows: Vec<Vec<String>> = rows.into_iter().filter(|row| is_asked(row, parts)).collect();
-        (!rows.is_empty()).then(|| format!("{title}\n{}\n", table(head, rows)))
+        (!rows.is_empty()).then(|| {
+            let mut table = table(head, rows);
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(terminal_width().unwrap_or(WIDTH));
+            format!("{title}\n{table}\n")
+        })
     });
     let text = shown.collect::<Vec<String>>().join("\n");
     if text.is_empty() { format!("nothing has {} in its row\n", parts.join(" or ")) } else { text }
@@ -30,15 +34,6 @@ pub(crate) fn text(parts: &[String]) -> String {
 fn is_asked(row: &[String], parts: &[String]) -> bool {
     let row = row.join(" ").to_lowercase();
     parts.is_empty() || parts.iter().any(|part| row.contains(&part.to_lowercase()))
-}
-
-/// A table as wide as the terminal, or [`WIDTH`].
-fn table(head: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(terminal::width().unwrap_or(WIDTH)).set_header(head);
-    table.add_rows(rows);
-    table
 }
 
 fn eras() -> Vec<Vec<String>> {

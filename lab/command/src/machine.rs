@@ -35,11 +35,7 @@ impl Machine {
 /// The numbers of the CPUs that threads may be pinned to, no more than the process can use at once.
 pub(crate) fn usable_cpus() -> Vec<usize> {
     let at_once = thread::available_parallelism().map_or(1, usize::from);
-    let allowed: Vec<usize> = match rustix::thread::sched_getaffinity(None) {
-        Ok(set) => (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect(),
-        Err(_) => (0..at_once).collect(),
-    };
-    allowed.into_iter().take(at_once).collect()
+    lab::calibrate::allowed_cpus().into_iter().take(at_once).collect()
 }
 
 fn model(info: &str) -> Option<String> {

@@ -7,29 +7,25 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod axis;
 mod bench;
 mod calibrate;
-mod chart;
 mod commit;
 mod dots;
 mod error;
-mod estimate;
 mod figure;
 mod interrupt;
 mod labels;
 mod list;
 mod machine;
-mod machines;
 mod output;
 mod palette;
 mod place;
-mod plot;
 mod progress;
 mod published;
 mod run;
 mod run_report;
 mod table;
-mod terminal;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -46,7 +42,6 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Bench(bench) => bench::run(&bench, out),
         Command::List(arguments) => output::write(out, &list::text(&arguments.parts)),
-        Command::Machines => output::write(out, &machines::text()),
         Command::Calibrate(arguments) => calibrate::run(&arguments, out),
         Command::Report(arguments) => published::run(&arguments, out),
         Command::Run(arguments) => run::run(&arguments, out),

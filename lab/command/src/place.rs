@@ -22,7 +22,8 @@ impl Place {
             return Ok(Self::Native);
         }
         let Some(name) = text.strip_prefix("sim:") else {
-            return Err(Error::NoSuchPlace(text.into()));
+            let place = "--on native, or --on sim:NAME with a name that lightfoot-lab list shows";
+            return Err(Error::no_such("--on", text, place));
         };
         // The last part is a number of nodes; a file may have colons in its name.
         let (name, nodes) = match name.rsplit_once(':') {
@@ -33,16 +34,17 @@ impl Place {
             if name.contains('/') || name.ends_with(".toml") { read(Path::new(name))? } else { preset(name)? };
         let Some(nodes) = nodes else { return Ok(Self::Simulated(Box::new(machine))) };
         let there = machine.nodes;
-        let refuse = || Error::NoSuchNodes { asked: nodes.into(), machine: name.into(), nodes: there };
-        let nodes = nodes.parse().map_err(|_| refuse())?;
-        machine.with_nodes(nodes).map(|machine| Self::Simulated(Box::new(machine))).map_err(|_| refuse())
+        let refuse = || Error::Invalid(format!("number of nodes {nodes:?} of {name} (use 1 to {there})"));
+        let count = nodes.parse().map_err(|_| refuse())?;
+        machine.with_nodes(count).map(|machine| Self::Simulated(Box::new(machine))).map_err(|_| refuse())
     }
 }
 
 fn preset(name: &str) -> Result<Machine, Error> {
     Machine::preset(name).ok_or_else(|| {
         let there: Vec<String> = sim::machine::presets().iter().map(|machine| machine.name.clone()).collect();
-        Error::NoSuchMachine { asked: name.into(), there: there.join(", ") }
+        let use_what = format!("{}, or a file: sim:/path/to/machine.toml", there.join(", "));
+        Error::no_such("simulated machine", name, &use_what)
     })
 }
 

@@ -10,6 +10,7 @@ use clap::Args;
 use fuse::message::Reason;
 use lab::report::{self, Calibrated, Experiment, Published, Record, Run, Section, Variation};
 use lab::{Job, Outcome};
+use serde::de::DeserializeOwned;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -80,7 +81,7 @@ pub(crate) fn run(asked: &ReportArguments, out: &mut impl Write) -> Result<(), E
 fn chosen<'a>(all: &'a [Experiment], only: &[String]) -> Result<Vec<&'a Experiment>, Error> {
     if let Some(unknown) = only.iter().find(|name| all.iter().all(|experiment| experiment.name != name.as_str())) {
         let there: Vec<&str> = all.iter().map(|experiment| experiment.name).collect();
-        return Err(Error::NoSuchSection { asked: unknown.clone(), there: there.join(", ") });
+        return Err(Error::no_such("section", unknown, &there.join(", ")));
     }
     Ok(all.iter().filter(|e| only.is_empty() || only.iter().any(|name| name == e.name)).collect())
 }
@@ -129,34 +130,34 @@ fn place(dir: &Path, experiment: &Experiment) -> PathBuf {
 /// What is kept of an experiment.
 fn kept(dir: &Path, experiment: &Experiment) -> Result<(Record, Vec<Run>), Error> {
     let path = place(dir, experiment);
-    let bad = |reason: String| Error::Outcomes { path: path.clone(), reason: reason.as_str().into() };
-    let text =
-        fs::read_to_string(&path).map_err(|error| Error::Outcomes { path: path.clone(), reason: error.into() })?;
-    let record: Record = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
-    let runs = record.runs_of(experiment).map_err(bad)?;
+    let record: Record = read(&path)?;
+    let runs = record.runs_of(experiment).map_err(|reason| unusable(&path, reason.as_str().into()))?;
     Ok((record, runs))
 }
 
-/// The kept calibration, if there is one.
-fn calibrated(dir: &Path) -> Result<Option<Calibrated>, Error> {
-    let path = dir.join("calibration.json");
-    let bad = |reason: Reason| Error::Outcomes { path: path.clone(), reason };
-    match fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| bad(error.to_string().as_str().into())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(bad(error.into())),
-    }
+fn unusable(path: &Path, reason: Reason) -> Error {
+    Error::File { path: path.into(), what: "use these outcomes", reason }
+}
+
+/// What the file at `path` has.
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let text = fs::read_to_string(path).map_err(|error| unusable(path, error.into()))?;
+    serde_json::from_str(&text).map_err(|error| unusable(path, error.to_string().as_str().into()))
 }
 
 /// Writes the whole report and its plots.
 fn render(asked: &ReportArguments, sections: &[Section<'_>]) -> Result<(), Error> {
-    let calibrated = calibrated(&asked.outcomes)?;
+    let calibration = asked.outcomes.join("calibration.json");
+    let calibrated: Option<Calibrated> = calibration.exists().then(|| read(&calibration)).transpose()?;
     let plots = asked.out.join("plots");
     for (experiment, _, runs) in sections {
         for drawn in &experiment.figures {
             let path = plots.join(drawn.name).with_extension("svg");
-            let svg = figure::draw(drawn, experiment, runs)
-                .map_err(|error| Error::Plot { path: path.clone(), reason: error.to_string().as_str().into() })?;
+            let svg = figure::draw(drawn, experiment, runs).map_err(|error| Error::File {
+                path: path.clone(),
+                what: "write the plot",
+                reason: error.to_string().as_str().into(),
+            })?;
             save(&path, &svg)?;
         }
     }
@@ -165,8 +166,8 @@ fn render(asked: &ReportArguments, sections: &[Section<'_>]) -> Result<(), Error
 }
 
 /// Writes a file, and the directory that it is in.
-fn save(path: &Path, text: &str) -> Result<(), Error> {
-    let refuse = |error: io::Error| Error::Save { path: path.into(), reason: error.into() };
+pub(crate) fn save(path: &Path, text: &str) -> Result<(), Error> {
+    let refuse = |error: io::Error| Error::File { path: path.into(), what: "write", reason: error.into() };
     path.parent().map_or(Ok(()), fs::create_dir_all).map_err(refuse)?;
     fs::write(path, text).map_err(refuse)
 }

@@ -1,18 +1,15 @@
 //! `lightfoot-lab run`: makes jobs of the arguments, has them done, and shows their results.
 
 use crate::arguments::Run;
-use crate::chart;
 use crate::error::Error;
-use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
 use crate::machine::usable_cpus;
-use crate::output::write;
+use crate::output::{json, write};
 use crate::place::Place;
-use crate::plot::PlotFile;
 use crate::progress::Progress;
-use crate::run_report::{RunReport, RunRow};
+use crate::run_report::RunReport;
 use eras::workload;
-use lab::{Failure, Interrupts, Job, Outcome, Placement, Pool, Simulation, Substrate};
+use lab::{Failure, Interrupts, Job, Outcome, Placement, Pool, Simulation, Substrate, report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsString;
@@ -30,18 +27,12 @@ const INTERRUPTS: Interrupts = Interrupts { every_ns: 1_000_000, mean_ns: 3_000 
 pub(crate) fn run(arguments: &Run, out: &mut impl Write) -> Result<(), Error> {
     let jobs = jobs(arguments)?;
     let interrupt = Interrupt::listen()?;
-    let plot = arguments.plot.as_deref().map(PlotFile::create).transpose()?;
     let results = in_children(&jobs, arguments.jobs, &interrupt)?;
     let entry = workload(&arguments.workload)?;
     let report = RunReport::new(entry, &jobs, results);
-    write(out, &if arguments.json { report.json() } else { report.text() })?;
-    if let (Some(plot), true) = (plot, report.rows.iter().any(RunRow::is_done)) {
-        plot.draw_with(|svg| chart::draw(svg, &report))?;
-    }
-    match report.failures() {
-        [] => Ok(()),
-        [first, rest @ ..] => Err(Error::Lab { first: first.clone(), more: rest.len() }),
-    }
+    write(out, &if arguments.json { json(&report) } else { report.text() })?;
+    let mut failures = report.failures();
+    failures.next().map_or(Ok(()), |first| Err(Error::Lab { first: first.clone(), more: failures.count() }))
 }
 
 /// Has the jobs done, in child processes.
@@ -53,12 +44,11 @@ pub(crate) fn in_children(
     let program = env::current_exe().map_err(|error| Error::Cell(error.into()))?;
     let processes = processes.map_or_else(|| usable_cpus().len(), |jobs| jobs as usize);
     let pool = Pool::of([program.into_os_string(), OsString::from("cell")], processes);
-    let mut estimate = Estimate::new(jobs);
-    let progress = Progress::of_jobs("running", &estimate);
+    let microseconds = |job: &Job| (report::cost(job) / 1e3) as usize;
+    let progress = Progress::of("running", jobs.iter().map(microseconds).sum());
     let mut interrupted = Ok(());
-    let results = pool.run(jobs, |number, result| {
-        estimate.done(number, result.as_ref().ok());
-        progress.show(&estimate);
+    let results = pool.run(jobs, |number, _| {
+        progress.step(microseconds(&jobs[number]));
         interrupted = interrupt.check();
         if interrupted.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
@@ -73,9 +63,9 @@ fn jobs(arguments: &Run) -> Result<Vec<Job>, Error> {
     let values = parameters.iter().map(|(name, &value)| (name.as_str(), value));
     workload(&arguments.workload)?
         .make(values)
-        .map_err(|refused| Error::BadParameter { workload: arguments.workload.clone(), reason: refused.to_string() })?;
+        .map_err(|refused| Error::Invalid(format!("--set for the workload {}: {refused}", arguments.workload)))?;
     let era_options: BTreeMap<String, u64> = arguments.era_set.iter().cloned().collect();
-    lab::check_era_options(&era_options).map_err(Error::BadEraOption)?;
+    lab::check_era_options(&era_options).map_err(|why| Error::Invalid(format!("--era-set: {why}")))?;
     let places = substrates(arguments)?;
     let is_native = matches!(places.first(), Some(Substrate::Native { .. }));
     let ms = arguments.time_ms.unwrap_or(if is_native { NATIVE_MS } else { SIMULATED_MS });
@@ -98,7 +88,7 @@ fn jobs(arguments: &Run) -> Result<Vec<Job>, Error> {
 fn eras(asked: &[String]) -> Result<Vec<&'static str>, Error> {
     let all: Vec<&'static str> = eras::catalogue().iter().map(|era| era.name).collect();
     if let Some(unknown) = asked.iter().find(|name| *name != "all" && !all.contains(&name.as_str())) {
-        return Err(Error::NoSuchEra { asked: unknown.clone(), there: all.join(", ") });
+        return Err(Error::no_such("--era", unknown, &format!("{}, or all", all.join(", "))));
     }
     let is_asked = |era: &&str| asked.iter().any(|name| name == "all" || name == era);
     Ok(all.into_iter().filter(|era| is_asked(era)).collect())
@@ -107,7 +97,7 @@ fn eras(asked: &[String]) -> Result<Vec<&'static str>, Error> {
 fn workload(name: &str) -> Result<&'static workload::WorkloadEntry, Error> {
     workload::find(name).ok_or_else(|| {
         let there: Vec<&str> = workload::catalogue().iter().map(|entry| entry.name).collect();
-        Error::NoSuchWorkload { asked: name.into(), there: there.join(", ") }
+        Error::no_such("--workload", name, &there.join(", "))
     })
 }
 
@@ -121,12 +111,13 @@ fn substrates(arguments: &Run) -> Result<Vec<Substrate>, Error> {
 
 fn native(arguments: &Run) -> Result<Vec<Substrate>, Error> {
     if let Some(only_simulated) = only_simulated(arguments) {
-        return Err(Error::OnlySimulated(only_simulated));
+        let why = "it is for simulated machines (leave it out, or use --on sim:NAME)";
+        return Err(Error::Invalid(format!("{only_simulated}: {why}")));
     }
     let cpus = usable_cpus().len();
     let threads = counts(&arguments.threads, cpus);
     if let Some(&asked) = threads.iter().find(|&&count| count > cpus) {
-        return Err(Error::TooManyThreads { asked, cpus });
+        return Err(Error::too_many_threads(asked, cpus));
     }
     Ok(threads.into_iter().map(|threads| Substrate::Native { threads }).collect())
 }
@@ -150,11 +141,18 @@ fn simulated(arguments: &Run, machine: &sim::Machine) -> Result<Vec<Substrate>, 
         [every, length] if every > 0 && length > 0 => {
             Some(Interrupts { every_ns: u64::from(every) * 1000, mean_ns: u64::from(length) * 1000 })
         }
-        _ => return Err(Error::BadInterrupts),
+        _ => {
+            return Err(Error::Invalid(
+                "--interrupts-us (use two numbers, the microseconds between interrupts and the length of each, such as \
+                 300,100; or 0 for none)"
+                    .into(),
+            ));
+        }
     };
     let cpus = counts(&arguments.cpus, machine.cpus());
     if let Some(&asked) = cpus.iter().find(|&&count| count > machine.cpus()) {
-        return Err(Error::TooManyCpus { asked, machine: machine.name.clone(), cpus: machine.cpus() });
+        let (name, there) = (&machine.name, machine.cpus());
+        return Err(Error::Invalid(format!("--cpus: {name} does not have {asked} CPUs (use at most {there})")));
     }
     let on = |cpus: usize, threads: usize| {
         let placement = if arguments.spread { Placement::Spread } else { Placement::Compact };

@@ -1,67 +1,92 @@
-//! The tables of `lightfoot-lab run`.
+//! Tables for the terminal, and those of `lightfoot-lab run`.
 
-use crate::run_report::{RunReport, RunRow};
-use crate::terminal;
-use comfy_table::{Cell, CellAlignment, Table, presets};
-use lab::LockRow;
+use crate::run_report::RunReport;
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use lab::{Job, LockRow, Outcome};
+use std::io::{self, IsTerminal as _};
 
-fn empty(head: &[&str]) -> Table {
+/// A table with words to the left and numbers to the right. Where the terminal is narrower, cells are broken.
+pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).set_header(head);
-    terminal::fit(&mut table);
+    if let Some(width) = terminal_width() {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
+    let aligned = |text: String| {
+        let is_word = text.starts_with(|first: char| first.is_alphabetic());
+        Cell::new(text).set_alignment(if is_word { CellAlignment::Left } else { CellAlignment::Right })
+    };
+    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(aligned).collect::<Vec<Cell>>()));
     table
 }
 
-/// Adds a row whose first cell is text and the rest numbers.
-fn add(table: &mut Table, name: &str, numbers: Vec<String>) {
-    let numbers = numbers.into_iter().map(|number| Cell::new(number).set_alignment(CellAlignment::Right));
-    table.add_row([Cell::new(name)].into_iter().chain(numbers));
+/// The columns of the terminal that standard output goes to.
+pub(crate) fn terminal_width() -> Option<u16> {
+    let out = io::stdout();
+    let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out)).and_then(Result::ok)?;
+    (size.ws_col > 0).then_some(size.ws_col)
 }
 
 /// Throughput of each row, what it is to others, and simulated what the time went to.
-pub(crate) fn throughput(report: &RunReport) -> Table {
-    let other_roles: Vec<String> =
-        report.rows.iter().find(|row| row.is_done()).map_or_else(Vec::new, |row| {
-            row.roles.iter().skip(1).map(|role| format!("{}s'\nops/s", role.role)).collect()
-        });
+pub(crate) fn throughput(report: &RunReport<'_>) -> Table {
+    let roles = report.done().next().map_or(&[][..], |outcome| &outcome.roles[1..]);
+    let other_roles: Vec<String> = roles.iter().map(|role| format!("{}s'\nops/s", role.role)).collect();
     let mut head = vec!["era", "CPUs", "threads", "ops/s", "ops/s\nper CPU", "vs own\nfirst row", "vs first\nera"];
     head.extend(other_roles.iter().map(String::as_str));
     if report.is_simulated() {
         head.extend(["user", "spin", "sleeping\nlocks", "counts", "idle"]);
     }
     head.push("host");
-    let mut table = empty(&head);
-    for row in &report.rows {
+    let rows = report.rows().map(|(job, result)| {
+        let outcome = result.as_ref().ok();
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), quantity);
-        let times = |ratio: Option<f64>| ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}×"));
-        let mut numbers = vec![
-            row.cpus.to_string(),
-            row.threads.to_string(),
-            rate(row.ops_per_second),
-            rate(row.ops_per_second_per_cpu),
-            times(row.times_own_first),
-            times(row.times_first_era),
+        let times = |other: Option<f64>| {
+            let ratio = outcome.and_then(|outcome| Some(outcome.ops_per_second / other?));
+            ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}×"))
+        };
+        let mut row = vec![
+            job.era.clone(),
+            job.on.cpus().to_string(),
+            job.on.threads().to_string(),
+            rate(outcome.map(|outcome| outcome.ops_per_second)),
+            rate(outcome.map(|outcome| outcome.ops_per_second_per_cpu)),
+            times(rate_of(report, |other| other.era == job.era)),
+            times(rate_of(report, |other| other.era == report.jobs[0].era && is_beside(other, job))),
         ];
-        numbers.extend((1..=other_roles.len()).map(|role| rate(row.roles.get(role).map(|role| role.ops_per_second))));
+        let of_role = |role: usize| Some(outcome?.roles.get(role)?.ops_per_second);
+        row.extend((1..=other_roles.len()).map(|role| rate(of_role(role))));
         if report.is_simulated() {
-            numbers.extend(shares(row));
+            row.extend(shares(outcome));
         }
-        numbers.push(row.host_seconds.map_or_else(|| "-".into(), |seconds| format!("{seconds:.1} s")));
-        add(&mut table, &row.era, numbers);
-    }
-    table
+        row.push(outcome.map_or_else(|| "-".into(), |outcome| format!("{:.1} s", outcome.host_seconds)));
+        row
+    });
+    table(&head, rows)
+}
+
+/// The rate of the first of these jobs, if it has one.
+fn rate_of(report: &RunReport<'_>, is_it: impl Fn(&Job) -> bool) -> Option<f64> {
+    let (_, result) = report.rows().find(|(job, _)| is_it(job))?;
+    result.as_ref().ok().map(|outcome| outcome.ops_per_second).filter(|rate| *rate > 0.0)
+}
+
+fn is_beside(one: &Job, other: &Job) -> bool {
+    (one.on.cpus(), one.on.threads()) == (other.on.cpus(), other.on.threads())
 }
 
 /// What is spent computing, spinning, in sleeping locks, on reference counts, and not at all.
-fn shares(row: &RunRow) -> [String; 5] {
+fn shares(outcome: Option<&Outcome>) -> [String; 5] {
     const TAGS: [&[&str]; 5] =
         [&["User"], &["SpinLock", "RwLock", "SeqLock"], &["Mutex", "RwSem"], &["Ref"], &["Idle"]];
-    TAGS.map(|tags| if row.is_done() { format!("{:.1} %", row.share(tags)) } else { "-".into() })
+    TAGS.map(|tags| {
+        let sum = |outcome: &Outcome| tags.iter().map(|tag| outcome.share(tag)).sum::<f64>();
+        outcome.map_or_else(|| "-".into(), |outcome| format!("{:.1} %", sum(outcome)))
+    })
 }
 
 /// Lockmeter's columns for the locks of each row that were taken, or nothing if none was.
-pub(crate) fn locks(report: &RunReport) -> Option<Table> {
-    let mut table = empty(&[
+pub(crate) fn locks(report: &RunReport<'_>) -> Option<Table> {
+    let head = [
         "era",
         "CPUs",
         "lock",
@@ -73,14 +98,13 @@ pub(crate) fn locks(report: &RunReport) -> Option<Table> {
         "TOTAL",
         "NOWAIT",
         "SPIN",
-    ]);
-    for row in &report.rows {
-        for lock in row.locks.iter().filter(|lock| lock.acquisitions > 0) {
-            let mut numbers = vec![row.cpus.to_string(), lock.name.clone()];
-            numbers.extend(columns(lock));
-            add(&mut table, &row.era, numbers);
-        }
-    }
+    ];
+    let locks = report.done().flat_map(|outcome| outcome.locks.iter().map(move |lock| (outcome, lock)));
+    let rows = locks.filter(|(_, lock)| lock.acquisitions > 0).map(|(outcome, lock)| {
+        let job = &outcome.job;
+        [job.era.clone(), job.on.cpus().to_string(), lock.name.clone()].into_iter().chain(columns(lock)).collect()
+    });
+    let table = table(&head, rows);
     (!table.is_empty()).then_some(table)
 }
 
@@ -100,15 +124,16 @@ fn columns(lock: &LockRow) -> [String; 8] {
 }
 
 /// The stalls of a run, if they were requested: nanoseconds of a CPU for each step of the first role.
-pub(crate) fn stalls(row: &RunRow) -> Option<String> {
+pub(crate) fn stalls(outcome: &Outcome) -> Option<String> {
     /// Places of a cache line that are named.
     const NAMED: usize = 6;
-    let steps = row.roles.first().filter(|role| role.ops > 0)?.ops as f64;
-    let (places, lines): (Vec<_>, Vec<_>) = row.stalls.iter().partition(|stall| stall.cache_lines.is_some());
+    let steps = outcome.roles.first().filter(|role| role.ops > 0)?.ops as f64;
+    let (places, lines): (Vec<_>, Vec<_>) = outcome.stalls.iter().partition(|stall| stall.cache_lines.is_some());
     if places.is_empty() {
         return None;
     }
-    let mut text = format!("stalls of {}, {} CPUs, in nanoseconds a step\n", row.era, row.cpus);
+    let job = &outcome.job;
+    let mut text = format!("stalls of {}, {} CPUs, in nanoseconds a step\n", job.era, job.on.cpus());
     for (head, stalls) in [("source line", places), ("cache line, by its source lines", lines)] {
         text += &format!("{:>9}{:>9}{:>9}  {head}\n", "ns", "misses", "lines");
         for stall in stalls {

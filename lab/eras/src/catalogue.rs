@@ -12,7 +12,7 @@ use crate::lockref_2013::{InOneWord, Lockless};
 use crate::options::Options;
 use crate::outer_sequence::OuterSequence;
 use crate::patches_2013::{Patch1, Patch3, Patch4};
-use crate::rcu_walk::{GoOn, Linux310};
+use crate::rcu_walk::{Linux310, Linux2638};
 use crate::rwsem::Semaphores;
 use crate::statvfs::ByMount;
 use crate::store_free_2009::StoreFree2009;
@@ -49,147 +49,96 @@ pub fn find(name: &str) -> Option<&'static EraEntry> {
 }
 
 const CATALOGUE: &[EraEntry] = &[
-    EraEntry { name: "big-lock", year: 1996, summary: "one lock around every operation", make: make::<BigLock> },
-    EraEntry {
-        name: "dcache-lock",
-        year: 2001,
-        summary: "dcache_lock for each component (Linux 2.4)",
-        make: make::<OneLock<PerComponent>>,
-    },
-    EraEntry {
-        name: "fastwalk",
-        year: 2002,
-        summary: "dcache_lock once, held across the walk",
-        make: make::<OneLock<Fastwalk>>,
-    },
-    EraEntry {
-        name: "dcache-rcu",
-        year: 2002,
-        summary: "chains searched without a lock; lock and count of each component",
-        make: make::<OneLock<DcacheRcu>>,
-    },
-    EraEntry {
-        name: "linux-2.6.32",
-        year: 2009,
-        summary: "the same with ticket locks and a mount lock; dcache_lock for changes and last puts",
-        make: make::<OneLock<Linux2632>>,
-    },
-    EraEntry {
-        name: "vfs-scale",
-        year: 2009,
-        summary: "fine-grained locks; lock and count of each component",
-        make: make::<FineLocks<VfsScale>>,
-    },
-    EraEntry {
-        name: "statvfs-mount",
-        year: 2010,
-        summary: "vfs-scale; statvfs reads the mount",
-        make: make::<FineLocks<ByMount>>,
-    },
-    EraEntry {
-        name: "store-free-2009",
-        year: 2009,
-        summary: "store-free walk as posted in October 2009: `..`, create and unlink walk with locks",
-        make: make::<FineLocks<StoreFree2009>>,
-    },
-    EraEntry {
-        name: "outer-sequence",
-        year: 2009,
-        summary: "the same with one sample of rename_lock around the walk, and no sequence in the entry",
-        make: make::<FineLocks<OuterSequence>>,
-    },
-    EraEntry {
-        name: "rcu-walk",
-        year: 2011,
-        summary: "store-free walk that goes on with counts on trouble (Linux 2.6.38)",
-        make: make::<FineLocks<GoOn>>,
-    },
-    EraEntry {
-        name: "rcu-walk-mcs",
-        year: 2011,
-        summary: "rcu-walk with MCS locks: count under the lock, fair queue",
-        make: make::<FineLocks<GoOn<McsLock>>>,
-    },
-    EraEntry {
-        name: "rcu-walk-queued",
-        year: 2011,
-        summary: "rcu-walk with queued spinlocks",
-        make: make::<FineLocks<GoOn<QueuedLock>>>,
-    },
-    EraEntry {
-        name: "patch-2013-1",
-        year: 2013,
-        summary: "rcu-walk with counts that move by compare-exchange (January 2013, patches 1 and 2)",
-        make: make::<FineLocks<Patch1>>,
-    },
-    EraEntry {
-        name: "patch-2013-3",
-        year: 2013,
-        summary: "the same, and reverse paths share rename_lock (patch 3)",
-        make: make::<FineLocks<Patch3>>,
-    },
-    EraEntry {
-        name: "patch-2013-4",
-        year: 2013,
-        summary: "the same, and reverse paths take no entry's lock (patch 4)",
-        make: make::<FineLocks<Patch4>>,
-    },
-    EraEntry {
-        name: "linux-3.10",
-        year: 2013,
-        summary: "rcu-walk, and a queue in front of the directory's mutex",
-        make: make::<FineLocks<Linux310>>,
-    },
-    EraEntry {
-        name: "lockref-2013",
-        year: 2013,
-        summary: "linux-3.10 with a count that is moved by compare-exchange, two tries, then the lock",
-        make: make::<FineLocks<Lockless>>,
-    },
-    EraEntry {
-        name: "lockref-2013-word",
-        year: 2013,
-        summary: "the same with count and lock in one word: no try while the lock is held",
-        make: make::<FineLocks<InOneWord>>,
-    },
-    EraEntry {
-        name: "linux-3.12",
-        year: 2013,
-        summary: "lockref that tries while its lock is free; reverse paths without a lock",
-        make: make::<FineLocks<Linux312>>,
-    },
-    EraEntry {
-        name: "rcu-classic",
-        year: 2002,
-        summary: "linux-3.12 with files freed by RCU: one queue of callbacks, one lock",
-        make: make::<FineLocks<Linux312<Classic>>>,
-    },
-    EraEntry {
-        name: "rcu-tree",
-        year: 2008,
-        summary: "the same, with a tree of locks (Linux 2.6.29)",
-        make: make::<FineLocks<Linux312<Hierarchical>>>,
-    },
-    EraEntry {
-        name: "rcu-ours",
-        year: 2026,
-        summary: "the same, with Lightfoot's RCU",
-        make: make::<FineLocks<Linux312<Ours>>>,
-    },
-    EraEntry {
-        name: "rwsem-2017",
-        year: 2017,
-        summary: "a file's semaphore whose readers always queue on the slow path",
-        make: make::<FineLocks<Semaphores<AlwaysQueue>>>,
-    },
-    EraEntry {
-        name: "rwsem-2018",
-        year: 2018,
-        summary: "the same with the readers' early exit",
-        make: make::<FineLocks<Semaphores<EarlyExit>>>,
-    },
-    EraEntry { name: "lightfoot", year: 2026, summary: "Lightfoot: vfs and ramfs", make: Lightfoot::make },
+    era("big-lock", 1996, "one lock around every operation", make::<BigLock>),
+    era("dcache-lock", 2001, "dcache_lock for each component (Linux 2.4)", make::<OneLock<PerComponent>>),
+    era("fastwalk", 2002, "dcache_lock once, held across the walk", make::<OneLock<Fastwalk>>),
+    era(
+        "dcache-rcu",
+        2002,
+        "chains searched without a lock; lock and count of each component",
+        make::<OneLock<DcacheRcu>>,
+    ),
+    era(
+        "linux-2.6.32",
+        2009,
+        "the same with ticket locks and a mount lock; dcache_lock for changes and last puts",
+        make::<OneLock<Linux2632>>,
+    ),
+    era("vfs-scale", 2009, "fine-grained locks; lock and count of each component", make::<FineLocks<VfsScale>>),
+    era("statvfs-mount", 2010, "vfs-scale; statvfs reads the mount", make::<FineLocks<ByMount>>),
+    era(
+        "store-free-2009",
+        2009,
+        "store-free walk as posted in October 2009: `..`, create and unlink walk with locks",
+        make::<FineLocks<StoreFree2009>>,
+    ),
+    era(
+        "outer-sequence",
+        2009,
+        "the same with one sample of rename_lock around the walk, and no sequence in the entry",
+        make::<FineLocks<OuterSequence>>,
+    ),
+    era(
+        "rcu-walk",
+        2011,
+        "store-free walk that goes on with counts on trouble (Linux 2.6.38)",
+        make::<FineLocks<Linux2638>>,
+    ),
+    era(
+        "rcu-walk-mcs",
+        2011,
+        "rcu-walk with MCS locks: count under the lock, fair queue",
+        make::<FineLocks<Linux2638<McsLock>>>,
+    ),
+    era("rcu-walk-queued", 2011, "rcu-walk with queued spinlocks", make::<FineLocks<Linux2638<QueuedLock>>>),
+    era(
+        "patch-2013-1",
+        2013,
+        "rcu-walk with counts that move by compare-exchange (January 2013, patches 1 and 2)",
+        make::<FineLocks<Patch1>>,
+    ),
+    era("patch-2013-3", 2013, "the same, and reverse paths share rename_lock (patch 3)", make::<FineLocks<Patch3>>),
+    era("patch-2013-4", 2013, "the same, and reverse paths take no entry's lock (patch 4)", make::<FineLocks<Patch4>>),
+    era("linux-3.10", 2013, "rcu-walk, and a queue in front of the directory's mutex", make::<FineLocks<Linux310>>),
+    era(
+        "lockref-2013",
+        2013,
+        "linux-3.10 with a count that is moved by compare-exchange, two tries, then the lock",
+        make::<FineLocks<Lockless>>,
+    ),
+    era(
+        "lockref-2013-word",
+        2013,
+        "the same with count and lock in one word: no try while the lock is held",
+        make::<FineLocks<InOneWord>>,
+    ),
+    era(
+        "linux-3.12",
+        2013,
+        "lockref that tries while its lock is free; reverse paths without a lock",
+        make::<FineLocks<Linux312>>,
+    ),
+    era(
+        "rcu-classic",
+        2002,
+        "linux-3.12 with files freed by RCU: one queue of callbacks, one lock",
+        make::<FineLocks<Linux312<Classic>>>,
+    ),
+    era("rcu-tree", 2008, "the same, with a tree of locks (Linux 2.6.29)", make::<FineLocks<Linux312<Hierarchical>>>),
+    era("rcu-ours", 2026, "the same, with Lightfoot's RCU", make::<FineLocks<Linux312<Ours>>>),
+    era(
+        "rwsem-2017",
+        2017,
+        "a file's semaphore whose readers always queue on the slow path",
+        make::<FineLocks<Semaphores<AlwaysQueue>>>,
+    ),
+    era("rwsem-2018", 2018, "the same with the readers' early exit", make::<FineLocks<Semaphores<EarlyExit>>>),
+    era("lightfoot", 2026, "Lightfoot: vfs and ramfs", Lightfoot::make),
 ];
+
+const fn era(name: &'static str, year: u32, summary: &'static str, make: fn(&Options) -> Box<dyn Era>) -> EraEntry {
+    EraEntry { name, year, summary, make }
+}
 
 #[cfg(test)]
 mod tests {

@@ -14,39 +14,12 @@
 //! back to that lock in each grace period; with a tree of locks (2.6.29) few do; Lightfoot's has no lock. See
 //! `tree/grace.rs`. Counters: grace periods, files freed, and the backlog.
 
-use crate::era::Result;
-use crate::path::Route;
-use crate::rcu_walk::walk_and_go_on;
-use crate::tree::Tree;
-use crate::tree::dentry::Late;
-use crate::tree::fine_locks::{Fine, FineLocks};
-use crate::tree::fs_struct::FsStruct;
-use crate::tree::grace::{AtOnce, Grace};
+use crate::rcu_walk::GoOn;
+use crate::tree::grace::AtOnce;
 use crate::tree::lockref::Lockref312;
-use crate::tree::mount::PerCpuMounts;
 use crate::tree::mutex::QueuedSpinning;
 use crate::tree::renames::SeqExclusive;
-use core::marker::PhantomData;
 use locks::TicketLock;
-use sync::AlwaysQueue;
 
 /// See the [module documentation](self).
-pub(crate) struct Linux312<G = AtOnce>(PhantomData<G>);
-
-impl<G: Grace> Fine for Linux312<G> {
-    type Dentry = Late<Lockref312>;
-    type Spin = TicketLock;
-    type Mutex = QueuedSpinning;
-    type Renames = SeqExclusive<TicketLock>;
-    type Readers = AlwaysQueue;
-    type Mounts = PerCpuMounts;
-    type Grace = G;
-    const LOCKS_EACH: bool = false;
-    const CLIMBS_FREE: bool = true;
-    const LISTS_MOUNTS: bool = false;
-    const HOLDS_MOUNTS: bool = true;
-
-    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
-        walk_and_go_on(tree, fs, route)
-    }
-}
+pub(crate) type Linux312<G = AtOnce> = GoOn<Lockref312, SeqExclusive<TicketLock>, QueuedSpinning, TicketLock, G, false>;

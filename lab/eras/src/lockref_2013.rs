@@ -11,43 +11,15 @@
 //!
 //! The figures are of Linux 3.10, whose mutexes have a queue; before is [`Linux310`](crate::rcu_walk::Linux310).
 
-use crate::era::Result;
-use crate::path::Route;
-use crate::rcu_walk::walk_and_go_on;
-use crate::tree::Tree;
-use crate::tree::count::FineCount;
-use crate::tree::dentry::Late;
-use crate::tree::fine_locks::{Fine, FineLocks};
-use crate::tree::fs_struct::FsStruct;
-use crate::tree::grace::AtOnce;
+use crate::rcu_walk::GoOn;
 use crate::tree::lockless::LocklessCount;
 use crate::tree::lockref::Lockref2013;
-use crate::tree::mount::PerCpuMounts;
 use crate::tree::mutex::QueuedSpinning;
 use crate::tree::renames::SeqSpin;
-use core::marker::PhantomData;
 use locks::TicketLock;
-use sync::AlwaysQueue;
 
 /// The walk of 2.6.38 with one of the counts. See the [module documentation](self).
-pub(crate) struct Lockless<C = LocklessCount<TicketLock>>(PhantomData<C>);
+pub(crate) type Lockless<C = LocklessCount<TicketLock>> = GoOn<C, SeqSpin<TicketLock>, QueuedSpinning>;
 
 /// With the count in the lock's word.
 pub(crate) type InOneWord = Lockless<Lockref2013>;
-
-impl<C: FineCount + 'static> Fine for Lockless<C> {
-    type Dentry = Late<C>;
-    type Spin = TicketLock;
-    type Mutex = QueuedSpinning;
-    type Renames = SeqSpin<TicketLock>;
-    type Readers = AlwaysQueue;
-    type Mounts = PerCpuMounts;
-    type Grace = AtOnce;
-    const LOCKS_EACH: bool = true;
-    const LISTS_MOUNTS: bool = false;
-    const HOLDS_MOUNTS: bool = true;
-
-    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
-        walk_and_go_on(tree, fs, route)
-    }
-}

@@ -14,45 +14,16 @@
 //!
 //! What was merged in Linux 3.12 is in other forms: [`linux_3_12`](crate::linux_3_12).
 
-use crate::era::Result;
-use crate::path::Route;
-use crate::rcu_walk::walk_and_go_on;
-use crate::tree::Tree;
-use crate::tree::dentry::Late;
-use crate::tree::fine_locks::{Fine, FineLocks};
-use crate::tree::fs_struct::FsStruct;
+use crate::rcu_walk::GoOn;
 use crate::tree::grace::AtOnce;
 use crate::tree::lockless::LocklessCount;
-use crate::tree::mount::PerCpuMounts;
 use crate::tree::mutex::Spinning;
-use crate::tree::renames::{Renames, SeqShared, SeqSpin};
-use core::marker::PhantomData;
+use crate::tree::renames::{SeqShared, SeqSpin};
 use locks::TicketLock;
-use sync::AlwaysQueue;
 
 /// Counts without a lock.
-pub(crate) type Patch1 = Patches<SeqSpin<TicketLock>, true>;
+pub(crate) type Patch1 = GoOn<LocklessCount<TicketLock>, SeqSpin<TicketLock>>;
 /// And reverse paths beside one another.
-pub(crate) type Patch3 = Patches<SeqShared, true>;
+pub(crate) type Patch3 = GoOn<LocklessCount<TicketLock>, SeqShared>;
 /// And without the locks of entries.
-pub(crate) type Patch4 = Patches<SeqShared, false>;
-
-/// See the [module documentation](self).
-pub(crate) struct Patches<N, const LOCKS_EACH: bool>(PhantomData<N>);
-
-impl<N: Renames, const LOCKS_EACH: bool> Fine for Patches<N, LOCKS_EACH> {
-    type Dentry = Late<LocklessCount<TicketLock>>;
-    type Spin = TicketLock;
-    type Mutex = Spinning;
-    type Renames = N;
-    type Readers = AlwaysQueue;
-    type Mounts = PerCpuMounts;
-    type Grace = AtOnce;
-    const LOCKS_EACH: bool = LOCKS_EACH;
-    const LISTS_MOUNTS: bool = false;
-    const HOLDS_MOUNTS: bool = true;
-
-    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
-        walk_and_go_on(tree, fs, route)
-    }
-}
+pub(crate) type Patch4 = GoOn<LocklessCount<TicketLock>, SeqShared, Spinning, TicketLock, AtOnce, false>;

@@ -17,11 +17,11 @@ use crate::era::{Era, Error, Result};
 use crate::options::Options;
 use crate::path::{Component, Components, Route};
 use crate::tree::Tree;
-use crate::tree::count::LockedCount;
+use crate::tree::count::{FineCount, LockedCount};
 use crate::tree::dentry::{Dentry, Late, UNHASHED};
-use crate::tree::fine_locks::{Fine, FineLocks, Sequence};
+use crate::tree::fine_locks::{Fine, FineLocks, Sequence, Walk};
 use crate::tree::fs_struct::FsStruct;
-use crate::tree::grace::AtOnce;
+use crate::tree::grace::{AtOnce, Grace};
 use crate::tree::mount::{Mounts, PerCpuMounts};
 use crate::tree::mutex::{QueuedSpinning, Spinning};
 use crate::tree::name::Name;
@@ -33,34 +33,44 @@ use locks::TicketLock;
 use sync::rcu::ReadGuard;
 use sync::{AlwaysQueue, RawLock};
 
-/// Goes on on trouble; with the entries' and the buckets' locks of some kind.
-pub(crate) struct GoOn<R = TicketLock, M = Spinning>(PhantomData<(R, M)>);
+/// Goes on on trouble: with a count and a way to exclude renames, the entries' and the buckets' locks and a directory's mutex
+/// of some year, when files are freed, and whether a reverse path takes the lock of each entry.
+pub(crate) struct GoOn<C, N, M = Spinning, R = TicketLock, G = AtOnce, const LOCKS_EACH: bool = true>(
+    PhantomData<(C, N, M, R, G)>,
+);
+
+/// Linux 2.6.38, with locks of some kind.
+pub(crate) type Linux2638<R = TicketLock, M = Spinning> = GoOn<LockedCount<R>, SeqSpin<R>, M, R>;
 
 /// The same with a queue in front of the directory's mutex: Linux 3.10.
-pub(crate) type Linux310 = GoOn<TicketLock, QueuedSpinning>;
+pub(crate) type Linux310 = Linux2638<TicketLock, QueuedSpinning>;
 
-impl<R: RawLock + 'static, M: RawLock + 'static> Fine for GoOn<R, M> {
-    type Dentry = Late<LockedCount<R>>;
+impl<C, N, M, R, G, const LOCKS_EACH: bool> Fine for GoOn<C, N, M, R, G, LOCKS_EACH>
+where
+    C: FineCount + 'static,
+    N: Renames,
+    M: RawLock + 'static,
+    R: RawLock + 'static,
+    G: Grace,
+{
+    type Dentry = Late<C>;
     type Spin = R;
     type Mutex = M;
-    type Renames = SeqSpin<R>;
+    type Renames = N;
     type Readers = AlwaysQueue;
     type Mounts = PerCpuMounts;
-    type Grace = AtOnce;
-    const LOCKS_EACH: bool = true;
+    type Grace = G;
+    const LOCKS_EACH: bool = LOCKS_EACH;
     const LISTS_MOUNTS: bool = false;
     const HOLDS_MOUNTS: bool = true;
-
-    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
-        walk_and_go_on(tree, fs, route)
-    }
+    const WALK: Walk<Self> = walk_and_go_on;
 }
 
 /// An era with this walk, a lock of the caller's in entries and chains, and one for a directory's mutex: for measurements
 /// of locks that are not in the catalogue.
 #[must_use]
 pub fn walk_of_2_6_38<R: RawLock + 'static, M: RawLock + 'static>(options: &Options) -> Box<dyn Era> {
-    make::<FineLocks<GoOn<R, M>>>(options)
+    make::<FineLocks<Linux2638<R, M>>>(options)
 }
 
 /// The walk that goes on where it got stuck.

@@ -7,13 +7,9 @@
 //! each file in a tree of that time: lockless counts, queued spinlocks (Linux 4.2), reverse paths without a lock, mounts that a walk
 //! checks by a sequence (3.13).
 
-use crate::era::Result;
-use crate::path::Route;
 use crate::rcu_walk::walk_and_go_on;
-use crate::tree::Tree;
 use crate::tree::dentry::Late;
-use crate::tree::fine_locks::{Fine, FineLocks};
-use crate::tree::fs_struct::FsStruct;
+use crate::tree::fine_locks::{Fine, Walk};
 use crate::tree::grace::AtOnce;
 use crate::tree::lockless::LocklessCount;
 use crate::tree::mount::SequenceMounts;
@@ -35,10 +31,6 @@ impl<P: SlowPath + Send + Sync + 'static> Fine for Semaphores<P> {
     type Mounts = SequenceMounts<QueuedLock>;
     type Grace = AtOnce;
     const LOCKS_EACH: bool = false;
-    const CLIMBS_FREE: bool = true;
     const LISTS_MOUNTS: bool = false;
-
-    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
-        walk_and_go_on(tree, fs, route)
-    }
+    const WALK: Walk<Self> = walk_and_go_on;
 }

@@ -19,7 +19,7 @@ use crate::rcu_walk::walk_and_restart;
 use crate::tree::Tree;
 use crate::tree::count::LockedCount;
 use crate::tree::dentry::Early;
-use crate::tree::fine_locks::{Fine, FineLocks};
+use crate::tree::fine_locks::{Fine, FineLocks, Sequence, Walk};
 use crate::tree::fs_struct::FsStruct;
 use crate::tree::grace::AtOnce;
 use crate::tree::mount::PerCpuMounts;
@@ -29,10 +29,10 @@ use crate::tree::walk::counted_walk;
 use locks::TicketLock;
 use sync::AlwaysQueue;
 
-/// See the [module documentation](self).
-pub(crate) struct StoreFree2009;
+/// See the [module documentation](self); with a sequence in each entry, or [one around the walk](crate::outer_sequence).
+pub(crate) struct StoreFree2009<const IS_OUTER: bool = false>;
 
-impl Fine for StoreFree2009 {
+impl<const IS_OUTER: bool> Fine for StoreFree2009<IS_OUTER> {
     type Dentry = Early<LockedCount<TicketLock>>;
     type Spin = TicketLock;
     type Mutex = Spinning;
@@ -42,11 +42,13 @@ impl Fine for StoreFree2009 {
     type Grace = AtOnce;
     const LOCKS_EACH: bool = true;
     const LISTS_MOUNTS: bool = true;
+    const SEQUENCE: Sequence = if IS_OUTER { Sequence::OfRenames } else { Sequence::OfEntry };
     const HOLDS_MOUNTS: bool = true;
     const STARTS_LOCKED: bool = true;
     const WALKS_UP: bool = false;
+    const WALK: Walk<Self> = walk;
+}
 
-    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
-        if route.is_parent { counted_walk(tree, fs, route) } else { walk_and_restart(tree, fs, route) }
-    }
+fn walk<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
+    if route.is_parent { counted_walk(tree, fs, route) } else { walk_and_restart(tree, fs, route) }
 }

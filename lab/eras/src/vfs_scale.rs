@@ -8,13 +8,9 @@
 //! writer, and the lock of each entry on the way. `statvfs(3)` still reads the list of mounts: that is how dbench was
 //! first measured, and why it was measured again without.
 
-use crate::era::Result;
-use crate::path::Route;
-use crate::tree::Tree;
 use crate::tree::count::LockedCount;
 use crate::tree::dentry::Early;
-use crate::tree::fine_locks::{Fine, FineLocks};
-use crate::tree::fs_struct::FsStruct;
+use crate::tree::fine_locks::{Fine, Walk};
 use crate::tree::grace::AtOnce;
 use crate::tree::mount::PerCpuMounts;
 use crate::tree::mutex::Spinning;
@@ -23,10 +19,10 @@ use crate::tree::walk::counted_walk;
 use locks::TicketLock;
 use sync::AlwaysQueue;
 
-/// See the [module documentation](self).
-pub(crate) struct VfsScale;
+/// See the [module documentation](self); `statvfs` by the list of mounts, or [by the mount](crate::statvfs).
+pub(crate) struct VfsScale<const LISTS_MOUNTS: bool = true>;
 
-impl Fine for VfsScale {
+impl<const LISTS_MOUNTS: bool> Fine for VfsScale<LISTS_MOUNTS> {
     type Dentry = Early<LockedCount<TicketLock>>;
     type Spin = TicketLock;
     type Mutex = Spinning;
@@ -35,9 +31,6 @@ impl Fine for VfsScale {
     type Mounts = PerCpuMounts;
     type Grace = AtOnce;
     const LOCKS_EACH: bool = true;
-    const LISTS_MOUNTS: bool = true;
-
-    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
-        counted_walk(tree, fs, route)
-    }
+    const LISTS_MOUNTS: bool = LISTS_MOUNTS;
+    const WALK: Walk<Self> = counted_walk;
 }

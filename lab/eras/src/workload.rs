@@ -80,6 +80,13 @@ impl<F: FnMut() -> Result<()>> Worker for F {
     }
 }
 
+/// A load whose tree is made in an era, with what its workers share.
+struct Made<'era, L, S = ()> {
+    load: L,
+    era: &'era dyn Era,
+    shared: S,
+}
+
 /// A workload that can be selected by name.
 pub struct WorkloadEntry {
     /// Its name on the command line.

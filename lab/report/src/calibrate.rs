@@ -20,7 +20,7 @@ mod numbers;
 mod simulate;
 mod work;
 
-pub(crate) use bursts::median;
+pub use bursts::{allowed_cpus, median, pin};
 pub use loops::{DataLine, Kind};
 pub use numbers::{Numbers, Pingpong};
 

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use sim::Machine;
+pub use sim::{Interrupts, Placement};
 use std::collections::BTreeMap;
 
 /// One run: an era under a workload somewhere.
@@ -119,23 +120,4 @@ impl Simulation {
             stalls: false,
         }
     }
-}
-
-/// Which CPUs of a simulated machine are used, if not all.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Placement {
-    /// One node after the other.
-    Compact,
-    /// As many of each node.
-    Spread,
-}
-
-/// Interrupts of each simulated CPU: both times exponentially distributed.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub struct Interrupts {
-    /// Mean time from the end of one to the next.
-    pub every_ns: u64,
-    /// Mean length.
-    pub mean_ns: u64,
 }

@@ -26,7 +26,7 @@ use std::thread;
 /// Where jobs are done.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    command: Option<Vec<OsString>>,
+    command: Vec<OsString>,
     processes: usize,
 }
 
@@ -34,13 +34,7 @@ impl Pool {
     /// Child processes of `command` (a program and its arguments), which must do as [`run_cell`] does; at most
     /// `processes` at a time, and at least one.
     pub fn of(command: impl IntoIterator<Item = OsString>, processes: usize) -> Self {
-        Self { command: Some(command.into_iter().collect()), processes: processes.max(1) }
-    }
-
-    /// This process, one job after the other.
-    #[must_use]
-    pub fn in_process() -> Self {
-        Self { command: None, processes: 1 }
+        Self { command: command.into_iter().collect(), processes: processes.max(1) }
     }
 
     /// Does all jobs and gives what came of each, in their order. `done` is called after each, with its number among
@@ -73,9 +67,6 @@ impl Pool {
         at_a_time: usize,
         keep: &mut impl FnMut(usize, Result<Outcome, Failure>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let Some(command) = &self.command else {
-            return numbers.iter().try_for_each(|&number| keep(number, run(&jobs[number])));
-        };
         let mut goes_on = ControlFlow::Continue(());
         let (next, (sender, receiver)) = (&AtomicUsize::new(0), mpsc::channel());
         thread::scope(|scope| {
@@ -84,7 +75,7 @@ impl Pool {
                 scope.spawn(move || {
                     while let Some(&number) = numbers.get(next.fetch_add(1, Relaxed)) {
                         // The receiver lives as long as there are senders.
-                        let _ = sender.send((number, in_child(command, &jobs[number])));
+                        let _ = sender.send((number, in_child(&self.command, &jobs[number])));
                     }
                 });
             }

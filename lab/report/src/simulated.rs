@@ -6,7 +6,7 @@
 //! simulated threads ends with the simulation.
 
 use crate::failure::Failure;
-use crate::job::{Interrupts, Job, Placement, Simulation};
+use crate::job::{Job, Simulation};
 use crate::lock_row::LockRow;
 use crate::outcome::{Outcome, Share, StallRow};
 use crate::stage::Trouble;
@@ -15,7 +15,6 @@ use locks::lockstat::Counts;
 use prim::profile::Tag;
 use sim::stall::{StallSum, by_cache_line, by_place};
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -68,7 +67,7 @@ pub(crate) fn run(
         locks,
         callers: callers(&report),
         stalls: stalls(&report),
-        counters: counters(&report).into_iter().chain(seen.counted()).chain([cold]).collect(),
+        counters: counters(&report).chain(seen.counted()).chain([cold]).collect(),
         host_seconds: start.elapsed().as_secs_f64(),
         ..outcome
     })
@@ -166,9 +165,7 @@ impl Seen {
             });
         }
     }
-}
 
-impl Seen {
     /// Counts the workers that have not ended a step.
     fn count_cold(&self) {
         self.cold.set(self.stepped.iter().filter(|stepped| !stepped.get()).count() as u64);
@@ -211,19 +208,15 @@ fn check(job: &Job, simulation: &Simulation) -> Result<(), Failure> {
 }
 
 fn config(job: &Job, simulation: &Simulation) -> sim::Config {
-    let interrupts = simulation.interrupts.as_ref();
     sim::Config {
         machine: simulation.machine.clone(),
         cpus: simulation.cpus,
-        placement: match simulation.placement {
-            Placement::Compact => sim::Placement::Compact,
-            Placement::Spread => sim::Placement::Spread,
-        },
+        placement: simulation.placement,
         threads: simulation.threads,
         seed: job.seed,
         warm_ns: job.warm_ns,
         run_ns: job.run_ns,
-        interrupts: interrupts.map(|&Interrupts { every_ns, mean_ns }| sim::Interrupts { every_ns, mean_ns }),
+        interrupts: simulation.interrupts,
         slack_ns: simulation.slack_ns,
         schedule: sim::Schedule::Exact,
         finite_caches: simulation.finite_caches,
@@ -297,41 +290,6 @@ fn callers(report: &sim::Report) -> Vec<Share> {
 }
 
 /// What the simulator counted, including the hash that shows whether two runs were the same.
-fn counters(report: &sim::Report) -> BTreeMap<String, u64> {
-    let sim::Counters {
-        accesses,
-        load_hits,
-        load_misses,
-        write_hits,
-        write_misses,
-        evictions,
-        queued,
-        resumes,
-        conditions,
-        spinner_wakes,
-        switches,
-        preemptions,
-        migrations,
-        parks,
-        wakes,
-    } = report.counters;
-    let counts = [
-        ("accesses", accesses),
-        ("load_hits", load_hits),
-        ("load_misses", load_misses),
-        ("write_hits", write_hits),
-        ("write_misses", write_misses),
-        ("evictions", evictions),
-        ("queued", queued),
-        ("resumes", resumes),
-        ("conditions", conditions),
-        ("spinner_wakes", spinner_wakes),
-        ("switches", switches),
-        ("preemptions", preemptions),
-        ("migrations", migrations),
-        ("parks", parks),
-        ("wakes", wakes),
-        ("hash", report.hash),
-    ];
-    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+fn counters(report: &sim::Report) -> impl Iterator<Item = (String, u64)> {
+    report.counters.iter().chain([("hash", report.hash)]).map(|(name, count)| (name.to_owned(), count))
 }

@@ -1,9 +1,11 @@
 //! What to simulate.
 
 use crate::machine::Machine;
+use serde::{Deserialize, Serialize};
 
 /// Which CPUs of a machine are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// Those of the first node, then those of the second, and so on.
     Compact,
@@ -22,7 +24,7 @@ pub enum Schedule {
 }
 
 /// Interrupts of each CPU: both exponentially distributed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Interrupts {
     /// Mean nanoseconds from the end of one to the next.
     pub every_ns: u64,

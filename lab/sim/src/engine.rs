@@ -32,6 +32,7 @@ pub(crate) use task::SLOTS;
 
 use crate::arena::Heap;
 use crate::config::{Config, Schedule};
+use crate::counters::Counts;
 use crate::hash::FastMap;
 use crate::lockmeter::Meter;
 use crate::memory::{Region, STACKS};
@@ -70,26 +71,6 @@ pub(crate) mod mode {
     pub(crate) const FOOTPRINT: u32 = 8;
     /// Clocks are disturbed.
     pub(crate) const SHUFFLED: u32 = 16;
-}
-
-/// What was counted, after the warm-up and before.
-#[derive(Default)]
-pub(crate) struct Counts {
-    pub(crate) accesses: Cell<u64>,
-    pub(crate) load_hits: Cell<u64>,
-    pub(crate) load_misses: Cell<u64>,
-    pub(crate) write_hits: Cell<u64>,
-    pub(crate) write_misses: Cell<u64>,
-    pub(crate) evictions: Cell<u64>,
-    pub(crate) queued: Cell<u64>,
-    pub(crate) resumes: Cell<u64>,
-    pub(crate) conditions: Cell<u64>,
-    pub(crate) spinner_wakes: Cell<u64>,
-    pub(crate) switches: Cell<u64>,
-    pub(crate) preemptions: Cell<u64>,
-    pub(crate) migrations: Cell<u64>,
-    pub(crate) parks: Cell<u64>,
-    pub(crate) wakes: Cell<u64>,
 }
 
 /// Why a simulation ended early.

@@ -1,44 +1,10 @@
 //! What a simulation found.
 
+use crate::counters::Counters;
 use crate::engine::SLOTS;
 use crate::lockmeter::LockStat;
 use crate::profile::Tag;
 use crate::stall::Stall;
-
-/// Counts of the whole run, warm-up included.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Charged accesses.
-    pub accesses: u64,
-    /// Loads of lines that the CPU had.
-    pub load_hits: u64,
-    /// Loads of lines that it had not.
-    pub load_misses: u64,
-    /// Stores and read-modify-writes to lines that it owned.
-    pub write_hits: u64,
-    /// To lines that it did not.
-    pub write_misses: u64,
-    /// Lines that a private cache had no room for.
-    pub evictions: u64,
-    /// Misses that waited for others'.
-    pub queued: u64,
-    /// Times that the simulator switched to a thread's stack: what its speed depends on.
-    pub resumes: u64,
-    /// Wait conditions that the scheduler evaluated.
-    pub conditions: u64,
-    /// Spinners that a write woke.
-    pub spinner_wakes: u64,
-    /// Times that a CPU went from one thread to another.
-    pub switches: u64,
-    /// Threads that lost their CPU at the end of a slice.
-    pub preemptions: u64,
-    /// Threads that went on on another CPU.
-    pub migrations: u64,
-    /// Calls of `park`.
-    pub parks: u64,
-    /// Threads that were woken from it.
-    pub wakes: u64,
-}
 
 /// The result of a run. Times are virtual nanoseconds of the measured time, summed over CPUs, unless said otherwise.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use crate::arena;
 use crate::config::Config;
 use crate::engine::{Engine, Entered, Failure, SLOTS};
-use crate::report::{Counters, Report};
+use crate::report::Report;
 use core::any::Any;
 use core::cell::OnceCell;
 use rustix::time::{ClockId, clock_gettime};
@@ -160,34 +160,13 @@ impl Engine {
             interrupt_ns: ns(times.interrupts),
             switch_ns: ns(times.switches),
             stall_ns: ns(times.stalls),
-            counters: self.counters(),
+            counters: self.counts.counters(),
             locks,
             callers,
             stalls: self.stalls.take().into_list(),
             arena_bytes: self.arena_bytes(),
             hash: self.hash_of_misses(),
             host_seconds: 0.0,
-        }
-    }
-
-    fn counters(&self) -> Counters {
-        let counts = &self.counts;
-        Counters {
-            accesses: counts.accesses.get(),
-            load_hits: counts.load_hits.get(),
-            load_misses: counts.load_misses.get(),
-            write_hits: counts.write_hits.get(),
-            write_misses: counts.write_misses.get(),
-            evictions: counts.evictions.get(),
-            queued: counts.queued.get(),
-            resumes: counts.resumes.get(),
-            conditions: counts.conditions.get(),
-            spinner_wakes: counts.spinner_wakes.get(),
-            switches: counts.switches.get(),
-            preemptions: counts.preemptions.get(),
-            migrations: counts.migrations.get(),
-            parks: counts.parks.get(),
-            wakes: counts.wakes.get(),
         }
     }
 }

@@ -86,7 +86,7 @@ pub(crate) fn copy(
         } else {
             tree.omitted.special += 1;
         }
-        progress.step();
+        progress.step(1);
     }
     close(tree, ram)?;
     kernel.map_or(Ok(()), |kernel| close(tree, kernel))

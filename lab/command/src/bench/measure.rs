@@ -12,7 +12,6 @@ use crate::bench::cases::{Case, OperationFailure};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
-use rustix::thread::CpuSet;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::panic::resume_unwind;
@@ -35,11 +34,8 @@ const SPINS: u32 = 1000;
 /// How to measure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Method {
-    /// Numbers of threads.
     pub(crate) threads: Vec<usize>,
-    /// Rounds.
     pub(crate) rounds: usize,
-    /// Length of a slice.
     pub(crate) slice_us: u64,
     /// Time that each thread works before a slice; at least one visit to each path, if the paths are hot.
     pub(crate) warm_up_us: u64,
@@ -47,7 +43,6 @@ pub(crate) struct Method {
     pub(crate) is_hot: bool,
     /// How often a slice is tried.
     pub(crate) tries: usize,
-    /// CPUs to pin threads to.
     pub(crate) cpus: Vec<usize>,
 }
 
@@ -100,7 +95,7 @@ pub(crate) fn measure(
                 interrupt.check()?;
                 let ns = undisturbed(&cases[index], &mut places[index][..threads], method, quality)?;
                 measured[index * method.threads.len() + column].rounds_ns.push(ns);
-                progress.step();
+                progress.step(1);
             }
         }
     }
@@ -149,7 +144,8 @@ fn slice(case: &Case<'_>, places: &mut [usize], method: &Method) -> Result<Slice
         let start = |(thread, place)| {
             let arrived = &arrived;
             scope.spawn(move || {
-                pin(method.cpus[thread]);
+                // Where that is not allowed, the scheduler does well enough.
+                lab::calibrate::pin(method.cpus[thread]);
                 work(case, thread, place, method, Gate { arrived, threads })
             })
         };
@@ -231,11 +227,4 @@ impl Drop for Gate<'_> {
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
-/// Keeps the calling thread on one CPU, where that is allowed; where not, the scheduler does well enough.
-fn pin(cpu: usize) {
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    let _ = rustix::thread::sched_setaffinity(None, &set);
 }

@@ -4,7 +4,9 @@ use crate::bench::cases::{OPERATIONS, SIDES};
 use crate::bench::measure::{Measured, Method, Quality};
 use crate::bench::tree::{Kind, Omitted, Tree};
 use crate::machine::Machine;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use crate::table::table;
+use comfy_table::Table;
+use lab::calibrate::median;
 use lightfoot::CacheStats;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -110,7 +112,7 @@ pub(crate) fn rows(measured: &[Measured]) -> Vec<BenchRow> {
             case: of.case.clone(),
             depth: of.depth,
             threads: of.threads,
-            median_ns: median(&of.rounds_ns),
+            median_ns: median(&mut of.rounds_ns.clone()),
             min_ns: of.rounds_ns.iter().copied().fold(f64::INFINITY, f64::min),
             max_ns: of.rounds_ns.iter().copied().fold(0.0, f64::max),
             rounds: of.rounds_ns.len(),
@@ -129,25 +131,10 @@ pub(crate) fn rows(measured: &[Measured]) -> Vec<BenchRow> {
 
 /// The median of the ratios round by round: what slowed the machine down for a round is in both.
 fn ratio(of: &[f64], to: &[f64]) -> f64 {
-    median(&of.iter().zip(to).map(|(of, to)| of / to).collect::<Vec<f64>>())
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match (sorted.len(), sorted.len() / 2) {
-        (0, _) => f64::NAN,
-        (len, middle) if len % 2 == 1 => sorted[middle],
-        (_, middle) => f64::midpoint(sorted[middle - 1], sorted[middle]),
-    }
+    median(&mut of.iter().zip(to).map(|(of, to)| of / to).collect::<Vec<f64>>())
 }
 
 impl BenchReport {
-    /// As one JSON document.
-    pub(crate) fn json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
-    }
-
     /// As text: a head and the table; with `is_verbose` also how often the walk left its fast path.
     pub(crate) fn text(&self, is_verbose: bool) -> String {
         let mut text = String::new();
@@ -171,10 +158,10 @@ impl BenchReport {
         }
         line("memory", self.memory.sentence());
         line("method", self.method_sentence());
-        let table = parted(&self.table().to_string(), &self.rows);
+        let table = self.table();
         let fallbacks: Vec<String> = self.fallbacks.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         let fallbacks = if is_verbose { format!("rcu-walk left: {}\n", fallbacks.join(", ")) } else { String::new() };
-        format!("{text}\n{table}{LEGEND}\n{fallbacks}")
+        format!("{text}\n{table}\n{LEGEND}\n{fallbacks}")
     }
 
     fn method_sentence(&self) -> String {
@@ -193,52 +180,21 @@ impl BenchReport {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED);
         let columns = ["case", "depth", "threads", "median ns", "min", "max", "vs kernel", "throughput\nvs 1 thread"];
-        table.set_header(columns);
-        for row in &self.rows {
-            let times = |ratio: Option<f64>| ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}×"));
-            let numbers = [
+        let row = |row: &BenchRow| {
+            [
+                row.case.clone(),
                 row.depth.to_string(),
                 row.threads.to_string(),
                 nanoseconds(row.median_ns),
                 nanoseconds(row.min_ns),
                 nanoseconds(row.max_ns),
                 row.times_faster_than_kernel.map_or_else(String::new, |ratio| format!("{ratio:.1}×")),
-                times(row.throughput_vs_one_thread),
-            ];
-            let numbers = numbers.map(|number| Cell::new(number).set_alignment(CellAlignment::Right));
-            table.add_row([Cell::new(&row.case)].into_iter().chain(numbers));
-        }
-        table
-    }
-}
-
-/// The table with a rule between one operation or depth and the next. Each of `rows` takes one line.
-fn parted(table: &str, rows: &[BenchRow]) -> String {
-    let head = table.lines().position(|line| line.starts_with('╞')).unwrap_or(0);
-    let rule: String = table.lines().nth(head).into_iter().flat_map(str::chars).map(thin).collect();
-    let part = |row: &BenchRow| (row.case.split_once('.').map(|(_, operation)| operation.to_owned()), row.depth);
-    let mut parted = String::new();
-    for (number, line) in table.lines().enumerate() {
-        let index = number.checked_sub(head + 1);
-        let is_next = |index: usize| index > 0 && index < rows.len() && part(&rows[index]) != part(&rows[index - 1]);
-        if index.is_some_and(is_next) {
-            parted.extend([&rule, "\n"]);
-        }
-        parted.extend([line, "\n"]);
-    }
-    parted
-}
-
-/// The character of a thin rule for that of the rule below the head.
-fn thin(character: char) -> char {
-    match character {
-        '╞' => '├',
-        '╪' => '┼',
-        '╡' => '┤',
-        _ => '─',
+                row.throughput_vs_one_thread.map_or_else(String::new, |ratio| format!("{ratio:.2}×")),
+            ]
+            .into()
+        };
+        table(&columns, self.rows.iter().map(row))
     }
 }
 

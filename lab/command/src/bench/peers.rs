@@ -11,9 +11,6 @@ mod flat_map;
 mod locked_tree;
 mod memory_fs;
 
-pub(crate) use comparison::PeerReport;
-pub(crate) use contender::{CONTENDERS, Contender};
-
 use crate::arguments::Bench;
 use crate::bench::cases::Site;
 use crate::bench::copy::{KernelCopy, RamCopy};
@@ -25,10 +22,12 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::progress::Progress;
+pub(crate) use comparison::PeerReport;
+use contender::CONTENDERS;
 use contender::Peers;
 
 /// The operation that all contenders do.
-pub(crate) const OPERATION: &str = "stat";
+const OPERATION: &str = "stat";
 
 /// Files have lengths below this, so that a lookup that finds the wrong file is noticed.
 const LENGTHS: u64 = 509;

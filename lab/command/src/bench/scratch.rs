@@ -66,7 +66,6 @@ impl Scratch {
         Ok(Self { path, parent, file_system, is_tmpfs: number == TMPFS, free_bytes })
     }
 
-    /// The directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -76,7 +75,6 @@ impl Scratch {
         &self.parent
     }
 
-    /// The name of its file system.
     pub(crate) fn file_system(&self) -> &str {
         &self.file_system
     }

@@ -20,7 +20,6 @@ pub(crate) struct Tree {
     pub(crate) root_mode: u32,
     /// All below the root, each after the directory that it lies in.
     pub(crate) entries: Vec<Entry>,
-    /// What was left out.
     pub(crate) omitted: Omitted,
 }
 
@@ -29,29 +28,22 @@ pub(crate) struct Tree {
 pub(crate) struct Entry {
     /// Its path from the tree's root, with a slash first.
     pub(crate) path: Box<[u8]>,
-    /// Permission bits.
     pub(crate) mode: u32,
-    /// What it is.
     pub(crate) kind: Kind,
 }
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A directory.
     Directory,
     /// A regular file of so many bytes.
     File {
-        /// Length in bytes.
         len: u64,
     },
-    /// A symbolic link and its body.
     Symlink(Box<[u8]>),
     /// A device node, FIFO or socket.
     Special {
-        /// The type bits of its mode.
         file_type: u32,
-        /// Number of a device.
         rdev: u64,
     },
 }

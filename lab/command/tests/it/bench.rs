@@ -1,5 +1,6 @@
 //! The command as its user meets it: output, exit status, and what it leaves behind.
 
+use crate::command::{check_is_refused, check_makes_no_sense, empty_dir, stderr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
@@ -11,17 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use tempfile::TempDir;
-
-fn names(dir: &TempDir) -> Vec<String> {
-    let names = fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").file_name());
-    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-fn empty_dir() -> TempDir {
-    tempfile::tempdir().expect("a directory for the test")
-}
 
 /// A small tree with files at two depths, loops and a name that is not UTF-8.
 fn source() -> TempDir {
@@ -50,10 +40,6 @@ fn run(arguments: &[&str], dir: Option<&Path>) -> (Output, u32) {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
     let id = child.id();
     (child.wait_with_output().expect("the command ends"), id)
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("the errors are UTF-8")
 }
 
 /// The output of the child, when it has ended; it is killed after a minute, so that a test fails and does not hang.
@@ -142,13 +128,10 @@ fn the_cold_tree_is_measured_with_lightfoot_alone_unless_the_kernel_is_asked_for
 
 #[test]
 fn the_peers_have_a_row_each_at_every_depth_with_one_thread_and_the_null_call_among_them() {
-    let dir = empty_dir();
-    let plot = dir.path().join("peers.svg");
-    let (output, id) = run(&["--peers", "--threads", "1", "--json", "--plot", plot.to_str().expect("UTF-8")], None);
+    let (output, id) = run(&["--peers", "--threads", "1", "--json"], None);
     assert!(output.status.success(), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
     let rows = report["rows"].as_array().expect("rows");
-    let svg = fs::read_to_string(&plot).expect("a plot");
     let peers = ["lightfoot", "by-table", "papaya", "dashmap", "locked-tree", "vfs-memoryfs", "kernel", "null-call"];
     for case in peers.map(|peer| format!("{peer}.stat")) {
         for depth in [1, 16] {
@@ -156,7 +139,6 @@ fn the_peers_have_a_row_each_at_every_depth_with_one_thread_and_the_null_call_am
             let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("{case} at depth {depth}"));
             assert!(row["median_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{row}");
         }
-        assert!(svg.contains(&case), "{case} is not in the plot");
     }
     assert_eq!(rows.len(), 2 * peers.len());
     assert_eq!(left_behind(id), Vec::<PathBuf>::new());
@@ -175,47 +157,10 @@ fn the_table_of_the_peers_is_markdown_and_names_the_system_calls() {
     }
 }
 
-#[test]
-fn a_plot_is_an_svg_with_axes_and_a_legend_and_takes_the_place_of_an_old_one() {
-    let (source, target) = (source(), empty_dir());
-    let file = target.path().join("plot.svg");
-    fs::write(&file, "old").expect("a file");
-    let path = file.to_str().expect("a path that is UTF-8");
-    let (output, _) = run(&["--plot", path], Some(source.path()));
-    assert!(output.status.success(), "{}", stderr(&output));
-    let svg = fs::read_to_string(&file).expect("a plot");
-    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
-    for part in ["depth of the path", "ns per operation", "lightfoot.stat", "kernel.creat_unlink", "1 thread"] {
-        assert!(svg.contains(part), "{part} is not in the plot");
-    }
-    assert_eq!(names(&target), ["plot.svg"]);
-}
-
-#[test]
-fn a_plot_whose_name_ends_in_png_is_a_png() {
-    let (source, target) = (source(), empty_dir());
-    let file = target.path().join("plot.PNG");
-    let path = file.to_str().expect("a path that is UTF-8");
-    let (output, _) = run(&["--plot", path, "--cases", "lightfoot.stat"], Some(source.path()));
-    if stderr(&output).contains("no fonts") {
-        return println!("SKIPPED: the machine has no fonts");
-    }
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert!(!String::from_utf8_lossy(&output.stdout).contains("rcu-walk left:"), "without -v");
-    let png = fs::read(&file).expect("a plot");
-    assert!(png.starts_with(b"\x89PNG\r\n") && png[16..24] == [0, 0, 5, 0, 0, 0, 2, 128], "1280 to 640 pixels");
-}
-
 /// Runs it and expects status 2 and one sentence with all of `parts`.
 fn check_refused(arguments: &[&str], dir: Option<&Path>, parts: &[&str]) {
     let (output, id) = run(arguments, dir);
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
-    assert_eq!(output.stdout, b"", "{arguments:?}");
-    assert!(text.starts_with("lightfoot-lab: ") && text.lines().count() == 1, "{arguments:?}: {text}");
-    for part in parts {
-        assert!(text.contains(part), "{arguments:?}: {part} is not in {text}");
-    }
+    check_is_refused(&output, arguments, parts);
     assert_eq!(left_behind(id), Vec::<PathBuf>::new(), "{arguments:?}");
 }
 
@@ -223,8 +168,7 @@ fn check_refused(arguments: &[&str], dir: Option<&Path>, parts: &[&str]) {
 fn bad_input_gets_one_sentence_that_names_it_and_status_2() {
     let (source, empty) = (source(), empty_dir());
     let file = source.path().join("g0");
-    let target = empty_dir();
-    let at = |path: &str| target.path().join(path).to_str().expect("a path that is UTF-8").to_owned();
+    let gone = empty.path().join("gone");
     check_refused(&[], Some(&source.path().join("gone")), &["gone", "no such directory", "omit DIR"]);
     check_refused(&[], Some(&file), &["g0", "not a directory"]);
     check_refused(&[], Some(&file.join("below")), &["below", "not a directory"]);
@@ -232,16 +176,11 @@ fn bad_input_gets_one_sentence_that_names_it_and_status_2() {
     check_refused(&[], Some(empty.path()), &["no regular file"]);
     check_refused(&["--cases", "nonsense"], Some(source.path()), &["nonsense", "lightfoot.stat", "kernel.open_close"]);
     check_refused(&["--threads", "1,4096"], Some(source.path()), &["4096 threads", "--threads"]);
-    check_refused(&["--scratch", &at("gone")], Some(source.path()), &["gone", "--scratch DIR"]);
     check_refused(
-        &["--plot", &at("gone/plot.svg")],
+        &["--scratch", gone.to_str().expect("a path that is UTF-8")],
         Some(source.path()),
-        &["gone/plot.svg", "no such file or directory"],
+        &["gone", "--scratch DIR"],
     );
-    check_refused(&["--plot", &at("")], Some(source.path()), &["is a directory"]);
-    check_refused(&["--plot", "/dev/null"], Some(source.path()), &["not a regular file"]);
-    check_refused(&["--plot", &at("plot.svg")], Some(&source.path().join("gone")), &["no such directory"]);
-    assert_eq!(names(&target), Vec::<String>::new(), "nothing half done is left");
 }
 
 #[test]
@@ -255,8 +194,7 @@ fn a_command_line_that_makes_no_sense_has_status_2() {
         &["--peers", "a"],
     ] {
         let output = bench(arguments).output().expect("the command runs");
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert_ne!(stderr(&output), "", "{arguments:?}");
+        check_makes_no_sense(&output, arguments);
     }
 }
 

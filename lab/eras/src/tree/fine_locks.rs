@@ -60,8 +60,6 @@ pub(crate) trait Fine: Sized + Send + Sync + 'static {
     type Grace: Grace;
     /// A reverse path takes the lock of each entry.
     const LOCKS_EACH: bool;
-    /// A reverse path takes no lock at first, and `rename_lock` only if something moved.
-    const CLIMBS_FREE: bool = false;
     /// See [`Scheme::LISTS_MOUNTS`].
     const LISTS_MOUNTS: bool;
     /// What a store-free walk checks what it has read by.
@@ -74,8 +72,11 @@ pub(crate) trait Fine: Sized + Send + Sync + 'static {
     const WALKS_UP: bool = true;
 
     /// See [`Scheme::walk`].
-    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32>;
+    const WALK: Walk<Self>;
 }
+
+/// A way to walk; see [`Scheme::walk`].
+pub(crate) type Walk<F> = fn(&Tree<FineLocks<F>>, &FsStruct, &Route<'_>) -> Result<u32>;
 
 /// Bytes of a path at which a pass without a lock gives up: `PATH_MAX`.
 const LONGEST: usize = 4096;
@@ -218,7 +219,7 @@ impl<F: Fine> Scheme for FineLocks<F> {
     }
 
     fn walk(tree: &Tree<Self>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
-        F::walk(tree, fs, route)
+        F::WALK(tree, fs, route)
     }
 
     fn child(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32> {
@@ -320,7 +321,7 @@ impl<F: Fine> Scheme for FineLocks<F> {
 
     fn reverse_path(tree: &Tree<Self>, fs: &FsStruct, entry: u32, path: &mut Vec<u8>) {
         let _caller = lockstat::caller("d_path");
-        if F::CLIMBS_FREE {
+        if F::Renames::CLIMBS_FREE {
             return Self::climb_free(tree, fs, entry, path);
         }
         {

@@ -43,11 +43,18 @@ pub(crate) trait Mounts: Send + Sync + 'static {
     /// `is_remounted`: a remount cleared the flag that makes the count of references one for each CPU.
     fn new(is_remounted: bool) -> Self;
 
+    /// So many more paths are held.
+    fn add(&self, by: i64);
+
     /// One more path is held.
-    fn get(&self);
+    fn get(&self) {
+        self.add(1);
+    }
 
     /// One less.
-    fn put(&self);
+    fn put(&self) {
+        self.add(-1);
+    }
 
     /// Keeps mounts still.
     fn still(&self) -> Self::Guard<'_>;
@@ -120,12 +127,8 @@ impl Mounts for Uncrossed {
         Self(UseCount::new())
     }
 
-    fn get(&self) {
-        self.0.add(1);
-    }
-
-    fn put(&self) {
-        self.0.add(-1);
+    fn add(&self, by: i64) {
+        self.0.add(by);
     }
 
     fn still(&self) {}
@@ -162,12 +165,8 @@ impl<R: RawLock + 'static> Mounts for OneMountLock<R> {
         }
     }
 
-    fn get(&self) {
-        self.count.add(1);
-    }
-
-    fn put(&self) {
-        self.count.add(-1);
+    fn add(&self, by: i64) {
+        self.count.add(by);
     }
 
     fn still(&self) -> Self::Guard<'_> {
@@ -207,18 +206,6 @@ pub(crate) struct PerCpuMounts {
     chain: AtomicU32,
 }
 
-impl PerCpuMounts {
-    fn add(&self, by: i64) {
-        if let Some(common) = &self.common {
-            return common.add(by);
-        }
-        let _scope = scope(Tag::Ref);
-        let own = &self.counts.this().0;
-        // Relaxed: the slot is this thread's own.
-        own.store(own.load(Relaxed) + by, Relaxed);
-    }
-}
-
 impl Mounts for PerCpuMounts {
     type Guard<'a> = PerCpuReadGuard<'a, ()>;
 
@@ -232,12 +219,14 @@ impl Mounts for PerCpuMounts {
         }
     }
 
-    fn get(&self) {
-        self.add(1);
-    }
-
-    fn put(&self) {
-        self.add(-1);
+    fn add(&self, by: i64) {
+        if let Some(common) = &self.common {
+            return common.add(by);
+        }
+        let _scope = scope(Tag::Ref);
+        let own = &self.counts.this().0;
+        // Relaxed: the slot is this thread's own.
+        own.store(own.load(Relaxed) + by, Relaxed);
     }
 
     fn still(&self) -> Self::Guard<'_> {
@@ -279,12 +268,8 @@ impl<R: RawLock + 'static> Mounts for SequenceMounts<R> {
         Self { sequence: SeqSpin::with_name("mount_lock"), rest: PerCpuMounts::new(is_remounted) }
     }
 
-    fn get(&self) {
-        self.rest.get();
-    }
-
-    fn put(&self) {
-        self.rest.put();
+    fn add(&self, by: i64) {
+        self.rest.add(by);
     }
 
     /// Nothing is kept still: what was read is read again if mounts changed, which here cannot show.

@@ -23,6 +23,8 @@ pub(crate) trait Renames: Send + Sync + 'static {
     type Write<'a>;
     /// Moves kept out.
     type Still<'a>;
+    /// A reverse path takes no lock at first, and this one only if something moved.
+    const CLIMBS_FREE: bool = false;
 
     fn new() -> Self;
 
@@ -43,28 +45,29 @@ pub(crate) trait Renames: Send + Sync + 'static {
 
 /// A sequence count under a spinlock: `seqlock_t` as it was.
 #[repr(align(128))]
-pub(crate) struct SeqSpin<R: RawLock> {
+pub(crate) struct SeqSpin<R: RawLock, const IS_EXCLUSIVE: bool = false> {
     lock: GlobalLock<R>,
     /// On the line of the lock in the kernel; apart here, since the statistics stand between. Kinder to searches than it was.
     seq: SeqCount,
 }
 
-/// A [`SeqSpin`] held for writing. Fields are dropped in this order.
+/// A [`SeqSpin`] held, for writing or by its spinlock alone. Fields are dropped in this order.
 pub(crate) struct SeqSpinGuard<'a, R: RawLock> {
-    _write: SeqWrite<'a>,
+    _write: Option<SeqWrite<'a>>,
     _held: GlobalGuard<'a, R>,
 }
 
-impl<R: RawLock> SeqSpin<R> {
+impl<R: RawLock, const IS_EXCLUSIVE: bool> SeqSpin<R, IS_EXCLUSIVE> {
     /// One whose lock has another name in the statistics.
     pub(crate) fn with_name(name: &'static str) -> Self {
         Self { lock: GlobalLock::new(name), seq: SeqCount::new() }
     }
 }
 
-impl<R: RawLock + 'static> Renames for SeqSpin<R> {
+impl<R: RawLock + 'static, const IS_EXCLUSIVE: bool> Renames for SeqSpin<R, IS_EXCLUSIVE> {
     type Write<'a> = SeqSpinGuard<'a, R>;
     type Still<'a> = SeqSpinGuard<'a, R>;
+    const CLIMBS_FREE: bool = IS_EXCLUSIVE;
 
     fn new() -> Self {
         Self::with_name("rename_lock")
@@ -81,11 +84,11 @@ impl<R: RawLock + 'static> Renames for SeqSpin<R> {
 
     fn write(&self) -> Self::Write<'_> {
         let held = self.lock.lock();
-        SeqSpinGuard { _write: self.seq.write(), _held: held }
+        SeqSpinGuard { _write: Some(self.seq.write()), _held: held }
     }
 
     fn still(&self) -> Self::Still<'_> {
-        self.write()
+        if IS_EXCLUSIVE { SeqSpinGuard { _held: self.lock.lock(), _write: None } } else { self.write() }
     }
 
     fn visit_locks(&self, visit: &mut dyn FnMut(&Class)) {
@@ -93,38 +96,8 @@ impl<R: RawLock + 'static> Renames for SeqSpin<R> {
     }
 }
 
-/// A sequence count under a spinlock, with readers that take the spinlock alone.
-#[repr(align(128))]
-pub(crate) struct SeqExclusive<R: RawLock>(SeqSpin<R>);
-
-impl<R: RawLock + 'static> Renames for SeqExclusive<R> {
-    type Write<'a> = SeqSpinGuard<'a, R>;
-    type Still<'a> = GlobalGuard<'a, R>;
-
-    fn new() -> Self {
-        Self(SeqSpin::new())
-    }
-
-    fn begin(&self) -> u32 {
-        self.0.begin()
-    }
-
-    fn retry(&self, start: u32) -> bool {
-        self.0.retry(start)
-    }
-
-    fn write(&self) -> Self::Write<'_> {
-        self.0.write()
-    }
-
-    fn still(&self) -> Self::Still<'_> {
-        self.0.lock.lock()
-    }
-
-    fn visit_locks(&self, visit: &mut dyn FnMut(&Class)) {
-        self.0.visit_locks(visit);
-    }
-}
+/// The same with reverse paths that take the spinlock alone.
+pub(crate) type SeqExclusive<R> = SeqSpin<R, true>;
 
 /// A sequence lock with readers that keep writers out.
 #[repr(align(128))]

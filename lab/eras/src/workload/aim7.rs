@@ -9,32 +9,25 @@
 pub(super) mod mix;
 
 use super::open_file::OpenFile;
-use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::parameter::load;
+use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Process, Result};
 use random::Random;
 
-const THINK_NS: Parameter =
-    Parameter::time("think_ns", 7_000, "mean user time of a turn; set on where 20 CPUs saturate without the patch");
-const INSIDE_NS: Parameter = Parameter::time("inside_ns", 300, "how long the directory is held (chosen here)");
-const STATS: Parameter =
-    Parameter::count("stats", 1, (0, 100), "looks at a file of the job's own in each turn (chosen here)");
-const IDLE_PERMILLE: Parameter = Parameter::count("idle_permille", 0, (0, 1000), "turns after which the job sleeps");
-const IDLE_NS: Parameter = Parameter::time("idle_ns", 100_000, "mean time that it then sleeps");
+load!(Short {
+    think_ns: u64 = time(7_000, "mean user time of a turn; set on where 20 CPUs saturate without the patch");
+    inside_ns: u64 = time(300, "how long the directory is held (chosen here)");
+    stats: u64 = count(1, (0, 100), "looks at a file of the job's own in each turn (chosen here)");
+    idle_permille: u64 = count(0, (0, 1000), "turns after which the job sleeps");
+    idle_ns: u64 = time(100_000, "mean time that it then sleeps");
+});
 
 pub(super) const SHORT: WorkloadEntry = WorkloadEntry {
     name: "aim7-short",
     summary: "user time, and a short hold on one directory that all jobs share",
     source: "AIM7 short on an 80-core DL980, linux-kernel 2013",
-    parameters: &[THINK_NS, INSIDE_NS, STATS, IDLE_PERMILLE, IDLE_NS],
-    make: |parameters| {
-        Box::new(Short {
-            think_ns: parameters.get(&THINK_NS),
-            inside_ns: parameters.get(&INSIDE_NS),
-            stats: parameters.get(&STATS),
-            idle_permille: parameters.get(&IDLE_PERMILLE),
-            idle_ns: parameters.get(&IDLE_NS),
-        })
-    },
+    parameters: PARAMETERS,
+    make: |parameters| Box::new(Short::new(parameters)),
 };
 
 /// Where all jobs' files are.
@@ -60,19 +53,10 @@ fn lay_out(process: &dyn Process, workers: usize) -> Result<()> {
     Ok(())
 }
 
-#[derive(Clone, Copy)]
-struct Short {
-    think_ns: u64,
-    inside_ns: u64,
-    stats: u64,
-    idle_permille: u64,
-    idle_ns: u64,
-}
-
 impl Workload for Short {
     fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>> {
         lay_out(&*era.process(), workers)?;
-        Ok(Box::new(Jobs { load: *self, era }))
+        Ok(Box::new(Made { load: *self, era, shared: () }))
     }
 
     fn entries(&self, workers: usize) -> usize {
@@ -80,12 +64,7 @@ impl Workload for Short {
     }
 }
 
-struct Jobs<'era> {
-    load: Short,
-    era: &'era dyn Era,
-}
-
-impl Stage for Jobs<'_> {
+impl Stage for Made<'_, Short> {
     fn worker(&self, index: usize, seed: u64) -> Result<Box<dyn Worker + '_>> {
         let Short { think_ns, inside_ns, stats, idle_permille, idle_ns } = self.load;
         let random = Random::new(seed, index as u64);

@@ -6,42 +6,25 @@
 //! The first `renamers` workers move a private file to and fro in another directory instead: what each walk of an outer
 //! sequence notices, and no walk of a sequence in each entry.
 
-use super::renamer::{self, PAUSE_NS};
-use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::parameter::load;
+use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace, renamer};
 use crate::era::{Era, Result};
 
-const IS_OWN: Parameter =
-    Parameter::count("is_own", 1, (0, 1), "1: each worker looks up its own name; 0: all the same");
-const RENAMERS: Parameter =
-    Parameter::count("renamers", 0, (0, 100_000), "workers that rename elsewhere; the rest look up");
-const USER_NS: Parameter = Parameter::time("user_ns", 200, "the program's time for each lookup (chosen here)");
-const KERNEL_NS: Parameter =
-    Parameter::time("kernel_ns", 300, "the rest of the kernel's time for each lookup (chosen here)");
+load!(CommonCwd {
+    is_own: bool = count(1, (0, 1), "1: each worker looks up its own name; 0: all the same");
+    renamers: usize = count(0, (0, 100_000), "workers that rename elsewhere; the rest look up");
+    pause_ns: u64 = time(5_000, renamer::PAUSE);
+    user_ns: u64 = time(200, "the program's time for each lookup (chosen here)");
+    kernel_ns: u64 = time(300, "the rest of the kernel's time for each lookup (chosen here)");
+});
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "stat-cwd",
     summary: "stat of a name in a common working directory, by a process for each worker",
     source: "the discussion of the store-free walk, linux-kernel 2009; no figures",
-    parameters: &[IS_OWN, RENAMERS, PAUSE_NS, USER_NS, KERNEL_NS],
-    make: |parameters| {
-        Box::new(CommonCwd {
-            is_own: parameters.get(&IS_OWN) == 1,
-            renamers: parameters.count(&RENAMERS),
-            pause_ns: parameters.get(&PAUSE_NS),
-            user_ns: parameters.get(&USER_NS),
-            kernel_ns: parameters.get(&KERNEL_NS),
-        })
-    },
+    parameters: PARAMETERS,
+    make: |parameters| Box::new(CommonCwd::new(parameters)),
 };
-
-#[derive(Clone, Copy)]
-struct CommonCwd {
-    is_own: bool,
-    renamers: usize,
-    pause_ns: u64,
-    user_ns: u64,
-    kernel_ns: u64,
-}
 
 impl Workload for CommonCwd {
     fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>> {
@@ -49,7 +32,7 @@ impl Workload for CommonCwd {
         layout::directories(&*process, "/work")?;
         layout::files(&*process, "/work", workers)?;
         renamer::files(&*process, self.renamers.min(workers))?;
-        Ok(Box::new(Cwd { load: *self, era }))
+        Ok(Box::new(Made { load: *self, era, shared: () }))
     }
 
     fn entries(&self, workers: usize) -> usize {
@@ -61,12 +44,7 @@ impl Workload for CommonCwd {
     }
 }
 
-struct Cwd<'era> {
-    load: CommonCwd,
-    era: &'era dyn Era,
-}
-
-impl Stage for Cwd<'_> {
+impl Stage for Made<'_, CommonCwd> {
     fn worker(&self, index: usize, _seed: u64) -> Result<Box<dyn Worker + '_>> {
         let CommonCwd { is_own, pause_ns, user_ns, kernel_ns, .. } = self.load;
         let process = self.era.process();

@@ -8,7 +8,7 @@
 //! `container-start`: a step is one container. `mounts`: a step is one `stat` by a walker; the first `mounters` workers
 //! mount and unmount instead.
 
-use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::{Made, Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Process, Result};
 
 const MOUNTS: Parameter = Parameter::count("mounts", 4, (1, 100), "mounts of a container (chosen here)");
@@ -27,9 +27,9 @@ pub(super) const START: WorkloadEntry = WorkloadEntry {
     source: SOURCE,
     parameters: &[MOUNTS, LOOKUPS, USER_NS],
     make: |parameters| {
-        let mounts = parameters.count(&MOUNTS);
-        let kind = Kind::Start { lookups: parameters.count(&LOOKUPS) };
-        Box::new(Containers { mounts, user_ns: parameters.get(&USER_NS), kind })
+        let mounts = parameters.get("mounts");
+        let kind = Kind::Start { lookups: parameters.get("lookups") };
+        Box::new(Containers { mounts, user_ns: parameters.get("user_ns"), kind })
     },
 };
 
@@ -39,8 +39,8 @@ pub(super) const BESIDE: WorkloadEntry = WorkloadEntry {
     source: SOURCE,
     parameters: &[MOUNTERS, PAUSE_NS, WALK_NS],
     make: |parameters| {
-        let kind = Kind::Beside { mounters: parameters.count(&MOUNTERS), pause_ns: parameters.get(&PAUSE_NS) };
-        Box::new(Containers { mounts: 1, user_ns: parameters.get(&WALK_NS), kind })
+        let kind = Kind::Beside { mounters: parameters.get("mounters"), pause_ns: parameters.get("pause_ns") };
+        Box::new(Containers { mounts: 1, user_ns: parameters.get("walk_ns"), kind })
     },
 };
 
@@ -65,7 +65,7 @@ impl Workload for Containers {
             layout::directories(&*process, &directory)?;
             layout::file(&*process, &format!("{directory}/file"))?;
         }
-        Ok(Box::new(Host { load: *self, era }))
+        Ok(Box::new(Made { load: *self, era, shared: () }))
     }
 
     fn entries(&self, workers: usize) -> usize {
@@ -86,11 +86,6 @@ impl Containers {
     }
 }
 
-struct Host<'era> {
-    load: Containers,
-    era: &'era dyn Era,
-}
-
 /// One container, from its start to its end.
 fn contain(process: &dyn Process, directories: &[String], lookups: usize, user_ns: u64) -> Result<()> {
     directories.iter().try_for_each(|directory| process.mount(directory.as_bytes()))?;
@@ -102,7 +97,7 @@ fn contain(process: &dyn Process, directories: &[String], lookups: usize, user_n
     directories.iter().try_for_each(|directory| process.unmount(directory.as_bytes()))
 }
 
-impl Stage for Host<'_> {
+impl Stage for Made<'_, Containers> {
     fn worker(&self, index: usize, _seed: u64) -> Result<Box<dyn Worker + '_>> {
         let user_ns = self.load.user_ns;
         let process = self.era.process();

@@ -5,17 +5,15 @@
 //!
 //! What a file system does under the directory's lock is the era's to say; what it does outside is `kernel_ns` here.
 
-use super::{Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::parameter::load;
+use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Result};
 
-const KERNEL_NS: Parameter = Parameter::time(
-    "kernel_ns",
-    3_480,
-    "the kernel's time for each pair outside all locks; set on the cell of one process",
-);
-const USER_NS: Parameter = Parameter::time("user_ns", 200, "the program's time for each pair (chosen here)");
+load!(CreateUnlink(is_common: bool) {
+    kernel_ns: u64 = time(3_480, "the kernel's time for each pair outside all locks; set on the cell of one process");
+    user_ns: u64 = time(200, "the program's time for each pair (chosen here)");
+});
 
-const PARAMETERS: &[Parameter] = &[KERNEL_NS, USER_NS];
 const SOURCE: &str = "Nick Piggin's creat/unlink on a 64-way ia64, linux-kernel 2009";
 
 pub(super) const COMMON: WorkloadEntry = WorkloadEntry {
@@ -34,18 +32,7 @@ pub(super) const SEPARATE: WorkloadEntry = WorkloadEntry {
     make: |parameters| Box::new(CreateUnlink::new(parameters, false)),
 };
 
-#[derive(Clone, Copy)]
-struct CreateUnlink {
-    kernel_ns: u64,
-    user_ns: u64,
-    is_common: bool,
-}
-
 impl CreateUnlink {
-    fn new(parameters: &Parameters, is_common: bool) -> Self {
-        Self { kernel_ns: parameters.get(&KERNEL_NS), user_ns: parameters.get(&USER_NS), is_common }
-    }
-
     fn directory(self, index: usize) -> String {
         if self.is_common { "/work".into() } else { format!("/work/of{index}") }
     }
@@ -57,7 +44,7 @@ impl Workload for CreateUnlink {
         for index in 0..workers {
             layout::directories(&*process, &self.directory(index))?;
         }
-        Ok(Box::new(Directories { load: *self, era }))
+        Ok(Box::new(Made { load: *self, era, shared: () }))
     }
 
     fn entries(&self, workers: usize) -> usize {
@@ -65,12 +52,7 @@ impl Workload for CreateUnlink {
     }
 }
 
-struct Directories<'era> {
-    load: CreateUnlink,
-    era: &'era dyn Era,
-}
-
-impl Stage for Directories<'_> {
+impl Stage for Made<'_, CreateUnlink> {
     fn worker(&self, index: usize, _seed: u64) -> Result<Box<dyn Worker + '_>> {
         let CreateUnlink { kernel_ns, user_ns, .. } = self.load;
         let process = self.era.process();

@@ -14,36 +14,25 @@
 //! `Qfileinfo` and `Sfileinfo` work on an open file and are kernel time only; so are `Flush` and locks. The published unit
 //! is MB/s, which is proportional to operations.
 
-use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::parameter::load;
+use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Error, Handle, Process, Result};
 use random::Random;
 use std::collections::VecDeque;
 
-const STATVFS: Parameter =
-    Parameter::count("statvfs", 1, (0, 1), "1: the C library's statvfs, by the era's way; 0: statfs on the path");
-const USER_NS: Parameter = Parameter::time(
-    "user_ns",
-    1_500,
-    "mean of the program's time for each operation: reading the load file (chosen here)",
-);
-const KERNEL_NS: Parameter =
-    Parameter::time("kernel_ns", 800, "the rest of the kernel's time for each operation (chosen here)");
-const DATA_NS: Parameter =
-    Parameter::time("data_ns", 2_500, "time to copy the data of a read or write, the file held (chosen here)");
+load!(Dbench {
+    statvfs: bool = count(1, (0, 1), "1: the C library's statvfs, by the era's way; 0: statfs on the path");
+    user_ns: u64 = time(1_500, "mean of the program's time for each operation: reading the load file (chosen here)");
+    kernel_ns: u64 = time(800, "the rest of the kernel's time for each operation (chosen here)");
+    data_ns: u64 = time(2_500, "time to copy the data of a read or write, the file held (chosen here)");
+});
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "dbench",
     summary: "the mix of a file server's clients, each in its own directory under a common root",
     source: "dbench on tmpfs, 2-socket Opteron and 64-thread Nehalem-EX, linux-kernel 2009",
-    parameters: &[STATVFS, USER_NS, KERNEL_NS, DATA_NS],
-    make: |parameters| {
-        Box::new(Dbench {
-            is_statvfs: parameters.get(&STATVFS) == 1,
-            user_ns: parameters.get(&USER_NS),
-            kernel_ns: parameters.get(&KERNEL_NS),
-            data_ns: parameters.get(&DATA_NS),
-        })
-    },
+    parameters: PARAMETERS,
+    make: |parameters| Box::new(Dbench::new(parameters)),
 };
 
 /// Names that a client uses.
@@ -81,14 +70,6 @@ const SHARES: [(Operation, u64); 10] = [
     (Operation::Read, 598),
 ];
 
-#[derive(Clone, Copy)]
-struct Dbench {
-    is_statvfs: bool,
-    user_ns: u64,
-    kernel_ns: u64,
-    data_ns: u64,
-}
-
 impl Workload for Dbench {
     fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>> {
         let process = era.process();
@@ -96,7 +77,7 @@ impl Workload for Dbench {
             layout::directories(&*process, &directory(index))?;
             layout::files(&*process, &directory(index), NAMES / 2)?;
         }
-        Ok(Box::new(Clients { load: *self, era }))
+        Ok(Box::new(Made { load: *self, era, shared: () }))
     }
 
     fn entries(&self, workers: usize) -> usize {
@@ -109,12 +90,7 @@ fn directory(index: usize) -> String {
     format!("/clients/client{index}/~dmtmp")
 }
 
-struct Clients<'era> {
-    load: Dbench,
-    era: &'era dyn Era,
-}
-
-impl Stage for Clients<'_> {
+impl Stage for Made<'_, Dbench> {
     fn worker(&self, index: usize, seed: u64) -> Result<Box<dyn Worker + '_>> {
         let directory = directory(index);
         let paths = (0..NAMES).map(|name| format!("{directory}/f{name}").into_bytes()).collect();
@@ -201,7 +177,7 @@ impl Client<'_> {
     }
 
     fn file_system_information(&self) -> Result<()> {
-        match self.load.is_statvfs {
+        match self.load.statvfs {
             true => self.process.status(&self.directory).map(drop),
             false => self.process.stat(&self.directory).map(drop),
         }

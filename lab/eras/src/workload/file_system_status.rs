@@ -4,35 +4,23 @@
 //! lines are reverse paths of what is mounted. Here `mounts` directories are mounted, two components deep, so that a line has
 //! a path. (With the era's option `mounts` set to 0 the list has no other lines.) A step is one call.
 
-use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::parameter::load;
+use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Result};
 
-const MOUNTS: Parameter =
-    Parameter::count("mounts", 30, (0, 10_000), "mounted directories, as many as lines of the list");
-const USER_NS: Parameter = Parameter::time("user_ns", 1_500, "the program's time for each call (chosen here)");
-const KERNEL_NS: Parameter =
-    Parameter::time("kernel_ns", 500, "the rest of the kernel's time for each call (chosen here)");
+load!(Statvfs {
+    mounts: usize = count(30, (0, 10_000), "mounted directories, as many as lines of the list");
+    user_ns: u64 = time(1_500, "the program's time for each call (chosen here)");
+    kernel_ns: u64 = time(500, "the rest of the kernel's time for each call (chosen here)");
+});
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "statvfs",
     summary: "statvfs of a private directory, with 30 mounts",
     source: "the profile of dbench, linux-kernel 2009",
-    parameters: &[MOUNTS, USER_NS, KERNEL_NS],
-    make: |parameters| {
-        Box::new(Statvfs {
-            mounts: parameters.count(&MOUNTS),
-            user_ns: parameters.get(&USER_NS),
-            kernel_ns: parameters.get(&KERNEL_NS),
-        })
-    },
+    parameters: PARAMETERS,
+    make: |parameters| Box::new(Statvfs::new(parameters)),
 };
-
-#[derive(Clone, Copy)]
-struct Statvfs {
-    mounts: usize,
-    user_ns: u64,
-    kernel_ns: u64,
-}
 
 impl Workload for Statvfs {
     fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>> {
@@ -45,7 +33,7 @@ impl Workload for Statvfs {
         for worker in 0..workers {
             layout::directories(&*process, &own(worker))?;
         }
-        Ok(Box::new(Volumes { load: *self, era }))
+        Ok(Box::new(Made { load: *self, era, shared: () }))
     }
 
     fn entries(&self, workers: usize) -> usize {
@@ -57,12 +45,7 @@ fn own(worker: usize) -> String {
     format!("/clients/of{worker}")
 }
 
-struct Volumes<'era> {
-    load: Statvfs,
-    era: &'era dyn Era,
-}
-
-impl Stage for Volumes<'_> {
+impl Stage for Made<'_, Statvfs> {
     fn worker(&self, index: usize, _seed: u64) -> Result<Box<dyn Worker + '_>> {
         let Statvfs { user_ns, kernel_ns, .. } = self.load;
         let (process, path) = (self.era.process(), own(index));

@@ -11,7 +11,7 @@
 //! one step; `FxMark` counts calls of `readdir`. `MRPM`'s tree has `branching` to the power of five files; `FxMark`'s 8
 //! makes 32,768 of them.
 
-use super::{Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Process, Result};
 use random::Random;
 
@@ -42,28 +42,28 @@ const fn entry(
 }
 
 pub(super) const MRPL: WorkloadEntry =
-    entry("MRPL", "stat of a private path, 5 deep", LOOKUP, |p| Load::make(p, Kind::OwnPath, &FILES));
+    entry("MRPL", "stat of a private path, 5 deep", LOOKUP, |p| Load::make(p, Kind::OwnPath));
 pub(super) const MRPM: WorkloadEntry =
-    entry("MRPM", "stat of a random path in a common tree, 5 deep", TREE, |p| Load::make(p, Kind::RandomPath, &FILES));
+    entry("MRPM", "stat of a random path in a common tree, 5 deep", TREE, |p| Load::make(p, Kind::RandomPath));
 pub(super) const MRPH: WorkloadEntry =
-    entry("MRPH", "stat of one path, 5 deep, by all", TREE, |p| Load::make(p, Kind::OnePath, &FILES));
+    entry("MRPH", "stat of one path, 5 deep, by all", TREE, |p| Load::make(p, Kind::OnePath));
 pub(super) const MRDL: WorkloadEntry =
-    entry("MRDL", "list a private directory", LIST, |p| Load::make(p, Kind::List(Where::Own), &LISTED));
+    entry("MRDL", "list a private directory", LIST, |p| Load::make(p, Kind::List(Where::Own)));
 pub(super) const MRDM: WorkloadEntry =
-    entry("MRDM", "list a common directory", LIST, |p| Load::make(p, Kind::List(Where::Common), &LISTED));
+    entry("MRDM", "list a common directory", LIST, |p| Load::make(p, Kind::List(Where::Common)));
 pub(super) const MWCL: WorkloadEntry =
-    entry("MWCL", "create files in a private directory", CHANGE, |p| Load::make(p, Kind::Create(Where::Own), &FILES));
+    entry("MWCL", "create files in a private directory", CHANGE, |p| Load::make(p, Kind::Create(Where::Own)));
 pub(super) const MWCM: WorkloadEntry =
-    entry("MWCM", "create files in a common directory", CHANGE, |p| Load::make(p, Kind::Create(Where::Common), &FILES));
+    entry("MWCM", "create files in a common directory", CHANGE, |p| Load::make(p, Kind::Create(Where::Common)));
 pub(super) const MWUL: WorkloadEntry =
-    entry("MWUL", "unlink files in a private directory", CHANGE, |p| Load::make(p, Kind::Unlink(Where::Own), &FILES));
+    entry("MWUL", "unlink files in a private directory", CHANGE, |p| Load::make(p, Kind::Unlink(Where::Own)));
 pub(super) const MWUM: WorkloadEntry =
-    entry("MWUM", "unlink files in a common directory", CHANGE, |p| Load::make(p, Kind::Unlink(Where::Common), &FILES));
+    entry("MWUM", "unlink files in a common directory", CHANGE, |p| Load::make(p, Kind::Unlink(Where::Common)));
 pub(super) const MWRL: WorkloadEntry =
-    entry("MWRL", "rename a file within a private directory", LOOKUP, |p| Load::make(p, Kind::RenameOwn, &FILES));
+    entry("MWRL", "rename a file within a private directory", LOOKUP, |p| Load::make(p, Kind::RenameOwn));
 pub(super) const MWRM: WorkloadEntry =
     entry("MWRM", "move files from a private directory to a common one", CHANGE, |p| {
-        Load::make(p, Kind::RenameToCommon, &FILES)
+        Load::make(p, Kind::RenameToCommon)
     });
 
 /// Components of the paths that are resolved.
@@ -109,13 +109,13 @@ fn own_path(index: usize) -> String {
 }
 
 impl Load {
-    fn make(parameters: &Parameters, kind: Kind, files: &Parameter) -> Box<dyn Workload> {
+    fn make(parameters: &Parameters, kind: Kind) -> Box<dyn Workload> {
         Box::new(Self {
             kind,
-            user_ns: parameters.get(&USER_NS),
-            kernel_ns: parameters.get(&KERNEL_NS),
-            branching: parameters.count(&BRANCHING),
-            files: parameters.count(files),
+            user_ns: parameters.get("user_ns"),
+            kernel_ns: parameters.get("kernel_ns"),
+            branching: parameters.get("branching"),
+            files: parameters.get("files"),
         })
     }
 
@@ -183,7 +183,7 @@ impl Workload for Load {
         for index in 0..workers {
             self.make_own(&*process, index)?;
         }
-        Ok(Box::new(FxmarkTree { load: *self, era }))
+        Ok(Box::new(Made { load: *self, era, shared: () }))
     }
 
     fn entries(&self, workers: usize) -> usize {
@@ -196,12 +196,7 @@ impl Workload for Load {
     }
 }
 
-struct FxmarkTree<'era> {
-    load: Load,
-    era: &'era dyn Era,
-}
-
-impl Stage for FxmarkTree<'_> {
+impl Stage for Made<'_, Load> {
     fn worker(&self, index: usize, seed: u64) -> Result<Box<dyn Worker + '_>> {
         let load = self.load;
         let process = self.era.process();

@@ -5,24 +5,19 @@
 //! one process, so they share its root and working directory, and each has its own share of the tree. Paths are
 //! relative to the tree's top, as git's are. A step is one file.
 
+use super::parameter::load;
 use super::{Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Process, Result};
 
-const DIRECTORIES: Parameter =
-    Parameter::count("directories", 200, (1, 100_000), "directories with files; Linux 2.6.32 had about 1,900");
-const FILES: Parameter = Parameter::count("files", 15, (1, 10_000), "files in each; as in Linux 2.6.32");
-const USER_NS: Parameter = Parameter::time(
-    "user_ns",
-    1_800,
-    "git's own time for each file; from the serial cell: 5.35 s of user time in 100 times about 30,000 files",
-);
-const KERNEL_NS: Parameter = Parameter::time(
-    "kernel_ns",
-    500,
-    "the kernel's time for each file besides the walk: system call, copying the answer (chosen here)",
-);
+load!(GitDiff(is_threaded: bool) {
+    directories: usize = count(200, (1, 100_000), "directories with files; Linux 2.6.32 had about 1,900");
+    files: usize = count(15, (1, 10_000), "files in each; as in Linux 2.6.32");
+    user_ns: u64 = time(1_800,
+        "git's own time for each file; from the serial cell: 5.35 s of user time in 100 times about 30,000 files");
+    kernel_ns: u64 = time(500,
+        "the kernel's time for each file besides the walk: system call, copying the answer (chosen here)");
+});
 
-const PARAMETERS: &[Parameter] = &[DIRECTORIES, FILES, USER_NS, KERNEL_NS];
 const SOURCE: &str = "cached git diff of a Linux tree, linux-kernel 2009";
 
 pub(super) const SERIAL: WorkloadEntry = WorkloadEntry {
@@ -48,26 +43,7 @@ const MIDDLE: usize = 6;
 /// Where the tree lies.
 const TREE: &str = "/home/user/linux";
 
-#[derive(Clone, Copy)]
-struct GitDiff {
-    directories: usize,
-    files: usize,
-    user_ns: u64,
-    kernel_ns: u64,
-    is_threaded: bool,
-}
-
 impl GitDiff {
-    fn new(parameters: &Parameters, is_threaded: bool) -> Self {
-        Self {
-            directories: parameters.count(&DIRECTORIES),
-            files: parameters.count(&FILES),
-            user_ns: parameters.get(&USER_NS),
-            kernel_ns: parameters.get(&KERNEL_NS),
-            is_threaded,
-        }
-    }
-
     /// Makes the tree and returns the paths of its files, in the order of git's index.
     fn tree(self, process: &dyn Process) -> Result<Vec<String>> {
         let mut paths = Vec::with_capacity(self.directories * self.files);

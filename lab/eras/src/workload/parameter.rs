@@ -40,8 +40,53 @@ impl Parameter {
 /// The requested values; the rest are defaults.
 #[derive(Clone, Debug, Default)]
 pub struct Parameters {
+    known: &'static [Parameter],
     asked: BTreeMap<&'static str, u64>,
 }
+
+/// What the value of a parameter can be.
+pub(super) trait Setting {
+    fn of(value: u64) -> Self;
+}
+
+impl Setting for u64 {
+    fn of(value: u64) -> Self {
+        value
+    }
+}
+
+impl Setting for usize {
+    fn of(value: u64) -> Self {
+        usize::try_from(value).unwrap_or(usize::MAX)
+    }
+}
+
+impl Setting for bool {
+    fn of(value: u64) -> Self {
+        value == 1
+    }
+}
+
+/// Defines a load by its parameters, `NAME: type = kind(default, ..)`, and by what else distinguishes its entries in the
+/// catalogue. Each parameter is a field of the load.
+macro_rules! load {
+    ($load:ident $(($($other:ident: $of:ty),*))? { $($name:ident: $type:ty = $kind:ident($($value:expr),* $(,)?);)* }) => {
+        const PARAMETERS: &[Parameter] = &[$(Parameter::$kind(stringify!($name), $($value),*)),*];
+
+        #[derive(Clone, Copy)]
+        struct $load {
+            $($name: $type,)*
+            $($($other: $of,)*)?
+        }
+
+        impl $load {
+            fn new(parameters: &Parameters $($(, $other: $of)*)?) -> Self {
+                Self { $($name: parameters.get(stringify!($name)),)* $($($other,)*)? }
+            }
+        }
+    };
+}
+pub(super) use load;
 
 impl Parameters {
     /// Takes the requested values; the last value of a name counts.
@@ -63,17 +108,13 @@ impl Parameters {
             }
             asked.insert(parameter.name, value);
         }
-        Ok(Self { asked })
+        Ok(Self { known, asked })
     }
 
-    /// The value of a parameter.
-    pub(super) fn get(&self, parameter: &Parameter) -> u64 {
-        self.asked.get(parameter.name).copied().unwrap_or(parameter.default)
-    }
-
-    /// The value of a parameter that counts things in memory.
-    pub(super) fn count(&self, parameter: &Parameter) -> usize {
-        usize::try_from(self.get(parameter)).unwrap_or(usize::MAX)
+    /// The value of the parameter `name`; 0 if the load has no such parameter.
+    pub(super) fn get<T: Setting>(&self, name: &str) -> T {
+        let default = || self.known.iter().find(|parameter| parameter.name == name).map_or(0, |known| known.default);
+        T::of(self.asked.get(name).copied().unwrap_or_else(default))
     }
 }
 
@@ -125,7 +166,7 @@ mod tests {
     #[track_caller]
     fn check(values: &[(&str, u64)], expected: Result<(u64, u64), &str>) {
         let parameters = Parameters::new(KNOWN, values.iter().copied());
-        let got = parameters.as_ref().map(|p| (p.get(&KNOWN[0]), p.get(&KNOWN[1])));
+        let got = parameters.as_ref().map(|p| (p.get("think_ns"), p.get("files")));
         assert_eq!(got.map_err(|refused| refused.to_string()), expected.map_err(String::from), "{values:?}");
     }
 

@@ -6,52 +6,33 @@
 //! difference, so they show the direction and prove no size. A step is one call.
 
 use super::open_file::OpenFile;
-use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::parameter::load;
+use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Result};
 use random::Random;
 
-const USER_NS: Parameter =
-    Parameter::time("user_ns", 20_000, "mean of the program's time between calls; chosen in that search");
-const READ_NS: Parameter =
-    Parameter::time("read_ns", 500, "how long a read holds the file shared; chosen in that search");
-const WRITE_NS: Parameter =
-    Parameter::time("write_ns", 500, "how long a write holds the file alone; chosen in that search");
-const WRITE_EVERY: Parameter = Parameter::count(
-    "write_every",
-    500,
-    (0, 1_000_000_000),
-    "calls for each write among them, on average, 0 for none; chosen in that search",
-);
+load!(Pread {
+    user_ns: u64 = time(20_000, "mean of the program's time between calls; chosen in that search");
+    read_ns: u64 = time(500, "how long a read holds the file shared; chosen in that search");
+    write_ns: u64 = time(500, "how long a write holds the file alone; chosen in that search");
+    write_every: u64 = count(500, (0, 1_000_000_000),
+        "calls for each write among them, on average, 0 for none; chosen in that search");
+});
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "pread-storm",
     summary: "reads of one file that hold it shared, with a rare write",
     source: "pread64 on one XFS file, 4 sockets, linux-kernel 2018",
-    parameters: &[USER_NS, READ_NS, WRITE_NS, WRITE_EVERY],
-    make: |parameters| {
-        Box::new(Pread {
-            user_ns: parameters.get(&USER_NS),
-            read_ns: parameters.get(&READ_NS),
-            write_ns: parameters.get(&WRITE_NS),
-            write_every: parameters.get(&WRITE_EVERY),
-        })
-    },
+    parameters: PARAMETERS,
+    make: |parameters| Box::new(Pread::new(parameters)),
 };
 
 const FILE: &str = "/data";
 
-#[derive(Clone, Copy)]
-struct Pread {
-    user_ns: u64,
-    read_ns: u64,
-    write_ns: u64,
-    write_every: u64,
-}
-
 impl Workload for Pread {
     fn stage<'era>(&self, era: &'era dyn Era, _workers: usize) -> Result<Box<dyn Stage + 'era>> {
         layout::file(&*era.process(), FILE)?;
-        Ok(Box::new(OneFile { load: *self, era }))
+        Ok(Box::new(Made { load: *self, era, shared: () }))
     }
 
     fn entries(&self, _workers: usize) -> usize {
@@ -59,12 +40,7 @@ impl Workload for Pread {
     }
 }
 
-struct OneFile<'era> {
-    load: Pread,
-    era: &'era dyn Era,
-}
-
-impl Stage for OneFile<'_> {
+impl Stage for Made<'_, Pread> {
     fn worker(&self, index: usize, seed: u64) -> Result<Box<dyn Worker + '_>> {
         let Pread { user_ns, read_ns, write_ns, write_every } = self.load;
         let random = Random::new(seed, index as u64);

@@ -2,12 +2,11 @@
 //!
 //! A private file is in `/tmp`, where no other worker has one; `reverse-path` moves the components of a common path.
 
-use super::{Parameter, Worker, layout, pace};
+use super::{Worker, layout, pace};
 use crate::era::{Process, Result};
 
-/// A parameter of each workload that has renamers of private files.
-pub(super) const PAUSE_NS: Parameter =
-    Parameter::time("pause_ns", 5_000, "a renamer's time between two renames (chosen here)");
+/// What the parameter `pause_ns` of each workload with renamers of private files is.
+pub(super) const PAUSE: &str = "a renamer's time between two renames (chosen here)";
 
 /// Makes the private files of `renamers` workers, which have the first indexes.
 pub(super) fn files(process: &dyn Process, renamers: usize) -> Result<()> {

@@ -8,89 +8,39 @@
 //! around their means.
 
 use super::open_file::OpenFile;
-use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace, renamer};
+use super::parameter::load;
+use super::{Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace, renamer};
 use crate::era::{Era, Error, Result};
 use random::Random;
 
-const WRITERS: Parameter = Parameter::count(
-    "writers",
-    0,
-    (0, 100_000),
-    "workers that write; the rest read. As published: 0 or 64, with 8 to 128 readers",
-);
-const USER_NS: Parameter = Parameter::time(
-    "user_ns",
-    190_000,
-    "a reader's own time for each path; set on the share of spin time at 32 and 80 readers",
-);
-const KERNEL_NS: Parameter =
-    Parameter::time("kernel_ns", 8_500, "the rest of the kernel's time for each path; set on the same two cells");
-const DEPTH: Parameter = Parameter::count("depth", 4, (1, 32), "components of the open file's path; assumed");
-const WRITER_USER_NS: Parameter =
-    Parameter::time("writer_user_ns", 190_000, "a writer's own time for each record (chosen here, as a reader's)");
-const WRITE_NS: Parameter =
-    Parameter::time("write_ns", 5_000, "the kernel's time to write a record, the file held alone (chosen here)");
-const WRITER_PATHS_PERMILLE: Parameter = Parameter::count(
-    "writer_paths_permille",
-    1_000,
-    (0, 1_000),
-    "records for which a writer requests a path too, permille (chosen here)",
-);
-const MOVERS: Parameter = Parameter::count(
-    "movers",
-    0,
-    (0, 32),
-    "workers after the writers, at most `depth`, each of which renames a component of the file's path (none published)",
-);
-const MOVER_USER_NS: Parameter =
-    Parameter::time("mover_user_ns", 2_000, "a mover's own time for each rename (chosen here)");
+load!(ReversePath {
+    writers: usize = count(0, (0, 100_000),
+        "workers that write; the rest read. As published: 0 or 64, with 8 to 128 readers");
+    user_ns: u64 = time(190_000,
+        "a reader's own time for each path; set on the share of spin time at 32 and 80 readers");
+    kernel_ns: u64 = time(8_500, "the rest of the kernel's time for each path; set on the same two cells");
+    depth: usize = count(4, (1, 32), "components of the open file's path; assumed");
+    writer_user_ns: u64 = time(190_000, "a writer's own time for each record (chosen here, as a reader's)");
+    write_ns: u64 = time(5_000, "the kernel's time to write a record, the file held alone (chosen here)");
+    writer_paths_permille: u64 = count(1_000, (0, 1_000),
+        "records for which a writer requests a path too, permille (chosen here)");
+    movers: usize = count(0, (0, 32),
+        "workers after the writers, at most `depth`, each of which renames a component of the file's path (none \
+         published)");
+    mover_user_ns: u64 = time(2_000, "a mover's own time for each rename (chosen here)");
+});
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "reverse-path",
     summary: "readers ask for the path of an open file at depth 4; database-like writers beside them",
     source: "Oracle SLOB on an 80-core DL980, linux-kernel 2013",
-    parameters: &[
-        WRITERS,
-        USER_NS,
-        KERNEL_NS,
-        DEPTH,
-        WRITER_USER_NS,
-        WRITE_NS,
-        WRITER_PATHS_PERMILLE,
-        MOVERS,
-        MOVER_USER_NS,
-    ],
-    make: |parameters| {
-        Box::new(ReversePath {
-            writers: parameters.count(&WRITERS),
-            user_ns: parameters.get(&USER_NS),
-            kernel_ns: parameters.get(&KERNEL_NS),
-            depth: parameters.count(&DEPTH),
-            writer_user_ns: parameters.get(&WRITER_USER_NS),
-            write_ns: parameters.get(&WRITE_NS),
-            writer_paths_permille: parameters.get(&WRITER_PATHS_PERMILLE),
-            movers: parameters.count(&MOVERS),
-            mover_user_ns: parameters.get(&MOVER_USER_NS),
-        })
-    },
+    parameters: PARAMETERS,
+    make: |parameters| Box::new(ReversePath::new(parameters)),
 };
 
 const READER: usize = 0;
 const WRITER: usize = 1;
 const MOVER: usize = 2;
-
-#[derive(Clone, Copy)]
-struct ReversePath {
-    writers: usize,
-    user_ns: u64,
-    kernel_ns: u64,
-    depth: usize,
-    writer_user_ns: u64,
-    write_ns: u64,
-    writer_paths_permille: u64,
-    movers: usize,
-    mover_user_ns: u64,
-}
 
 impl Workload for ReversePath {
     fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>> {

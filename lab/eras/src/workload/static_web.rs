@@ -13,63 +13,33 @@
 //! No threshold for conforming connections, so throughput follows CPU time and not SPECweb99's own unit.
 
 use super::open_file::OpenFile;
+use super::parameter::load;
 use super::{Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Result};
 use random::Random;
 
-const THINK_NS: Parameter =
-    Parameter::time("think_ns", 430_000, "mean time between two walks; set by the published utilization of the lock");
-const USER_PERMILLE: Parameter =
-    Parameter::count("user_permille", 300, (0, 1000), "part of it that the program spends, not the kernel");
-const OTHER_PERMILLE: Parameter = Parameter::count(
-    "other_permille",
-    691,
-    (0, 100_000),
-    "other uses of the global lock per thousand walks; from the published acquisitions",
-);
-const OTHER_DEPTH: Parameter =
-    Parameter::count("other_depth", 2, (1, 16), "components of the path that each of these writes out");
-const DEPTH_HUNDREDTHS: Parameter = Parameter::count(
-    "depth_hundredths",
-    479,
-    (100, 3200),
-    "mean components of a path; from the published acquisitions",
-);
-const FILES: Parameter = Parameter::count("files", 4096, (1, 1_000_000), "files that are served");
+load!(StaticWeb {
+    think_ns: u64 = time(430_000, "mean time between two walks; set by the published utilization of the lock");
+    user_permille: u64 = count(300, (0, 1000), "part of it that the program spends, not the kernel");
+    other_permille: u64 = count(691, (0, 100_000),
+        "other uses of the global lock per thousand walks; from the published acquisitions");
+    other_depth: usize = count(2, (1, 16), "components of the path that each of these writes out");
+    depth_hundredths: u64 = count(479, (100, 3200), "mean components of a path; from the published acquisitions");
+    files: usize = count(4096, (1, 1_000_000), "files that are served");
+});
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "static-web",
     summary: "stat, open and close of a random file at a mean depth of 4.79, with long pauses",
     source: "SPECweb99 on 8 Pentium III Xeons, linux-kernel 2002",
-    parameters: &[THINK_NS, USER_PERMILLE, OTHER_PERMILLE, OTHER_DEPTH, DEPTH_HUNDREDTHS, FILES],
+    parameters: PARAMETERS,
     make: |parameters| Box::new(StaticWeb::new(parameters)),
 };
 
 /// Files in each directory of the last level.
 const FILES_IN_A_DIRECTORY: usize = 36;
 
-#[derive(Clone, Copy)]
-struct StaticWeb {
-    think_ns: u64,
-    user_permille: u64,
-    other_permille: u64,
-    other_depth: usize,
-    depth_hundredths: u64,
-    files: usize,
-}
-
 impl StaticWeb {
-    fn new(parameters: &Parameters) -> Self {
-        Self {
-            think_ns: parameters.get(&THINK_NS),
-            user_permille: parameters.get(&USER_PERMILLE),
-            other_permille: parameters.get(&OTHER_PERMILLE),
-            other_depth: parameters.count(&OTHER_DEPTH),
-            depth_hundredths: parameters.get(&DEPTH_HUNDREDTHS),
-            files: parameters.count(&FILES),
-        }
-    }
-
     /// The lesser of the two depths that files have.
     fn depth(&self) -> usize {
         usize::try_from(self.depth_hundredths / 100).unwrap_or(1)

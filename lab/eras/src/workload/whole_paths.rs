@@ -6,35 +6,25 @@
 //! paths through it were looked up (`moved` = 1), or `/tree` itself (`moved` = 2), so a looker may find nothing
 //! for a moment. With `moved` = 0 it waits only.
 
-use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::parameter::load;
+use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Error, Process, Result};
 use random::Random;
 
-const MOVED: Parameter = Parameter::count(
-    "moved",
-    1,
-    (0, 2),
-    "what the first worker renames: 0 nothing, 1 a directory that no path passes, 2 the one that all pass",
-);
-const PAUSE_NS: Parameter =
-    Parameter::time("pause_ns", 100_000, "the renamer's time between two times away and back (chosen here)");
-const USER_NS: Parameter = Parameter::time("user_ns", 100, "the program's time for each lookup (chosen here)");
-const BRANCHING: Parameter =
-    Parameter::count("branching", 4, (1, 8), "names in each directory of the five levels, as in MRPM");
+load!(Paths {
+    moved: u64 = count(1, (0, 2),
+        "what the first worker renames: 0 nothing, 1 a directory that no path passes, 2 the one that all pass");
+    pause_ns: u64 = time(100_000, "the renamer's time between two times away and back (chosen here)");
+    user_ns: u64 = time(100, "the program's time for each lookup (chosen here)");
+    branching: usize = count(4, (1, 8), "names in each directory of the five levels, as in MRPM");
+});
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "whole-paths",
     summary: "stat of a random path in a common tree, 6 deep, beside one worker that renames a directory",
     source: "none: chosen to show a table of whole paths",
-    parameters: &[MOVED, PAUSE_NS, USER_NS, BRANCHING],
-    make: |parameters| {
-        Box::new(Paths {
-            moved: parameters.get(&MOVED),
-            pause_ns: parameters.get(&PAUSE_NS),
-            user_ns: parameters.get(&USER_NS),
-            branching: parameters.count(&BRANCHING),
-        })
-    },
+    parameters: PARAMETERS,
+    make: |parameters| Box::new(Paths::new(parameters)),
 };
 
 /// Levels of the tree below `/tree`.
@@ -42,14 +32,6 @@ const LEVELS: u32 = 5;
 
 /// How often each path is looked up before the workers begin, so that a cache of paths has it.
 const WARM: usize = 3;
-
-#[derive(Clone, Copy)]
-struct Paths {
-    moved: u64,
-    pause_ns: u64,
-    user_ns: u64,
-    branching: usize,
-}
 
 impl Paths {
     fn files(self) -> usize {
@@ -79,7 +61,7 @@ impl Workload for Paths {
             process.stat(path.as_bytes())?;
         }
         paths.pop();
-        Ok(Box::new(CommonTree { load: *self, era, paths }))
+        Ok(Box::new(Made { load: *self, era, shared: paths }))
     }
 
     fn entries(&self, _workers: usize) -> usize {
@@ -91,13 +73,7 @@ impl Workload for Paths {
     }
 }
 
-struct CommonTree<'era> {
-    load: Paths,
-    era: &'era dyn Era,
-    paths: Vec<String>,
-}
-
-impl Stage for CommonTree<'_> {
+impl Stage for Made<'_, Paths, Vec<String>> {
     fn worker(&self, index: usize, seed: u64) -> Result<Box<dyn Worker + '_>> {
         let Paths { moved, pause_ns, user_ns, .. } = self.load;
         let process = self.era.process();
@@ -107,7 +83,7 @@ impl Stage for CommonTree<'_> {
         let random = Random::new(seed, index as u64);
         Ok(Box::new(move || {
             pace::user(user_ns);
-            match process.stat(self.paths[random.index(self.paths.len())].as_bytes()) {
+            match process.stat(self.shared[random.index(self.shared.len())].as_bytes()) {
                 Err(Error::NoEntry) if moved == 2 => Ok(()),
                 found => found.map(drop),
             }

@@ -1,15 +1,13 @@
-//! Every generation gives the same answers: a table of cases, and random operations beside a plain model.
+//! Every generation gives the same answers: a table of cases, and random operations beside Lightfoot.
 //!
 //! A random failure prints its seed and the shortest sequence that shows it; `ERAS_SEED=<seed>` runs that seed alone.
 
 mod driver;
 mod generate;
-mod model;
 
-use driver::run;
+use driver::{Op, Outcome, run};
 use generate::Generator;
 use lightfoot_eras::{EraEntry, Error, Options, catalogue};
-use model::{Op, Outcome};
 
 /// A script, whose steps are separated by bars, and the result of its last step. Names: see [`parse`].
 const CASES: &[(&str, &str)] = &[
@@ -217,7 +215,7 @@ fn every_era_answers_the_cases_of_the_table() {
 }
 
 #[test]
-fn every_era_answers_random_operations_as_the_model_does() {
+fn every_era_answers_random_operations_as_lightfoot_does() {
     let chosen = std::env::var("ERAS_SEED").ok().map(|seed| seed.parse().expect("ERAS_SEED is a number"));
     let start = std::process::id().into();
     let seeds = chosen.map_or(start..start + 40, |seed: u64| seed..seed + 1);
@@ -233,7 +231,7 @@ fn every_era_answers_random_operations_as_the_model_does() {
     }
 }
 
-/// Leaves out what is not needed for the era to differ from the model.
+/// Leaves out what is not needed for the era to differ.
 fn shorten(
     entry: &EraEntry,
     options: &Options,

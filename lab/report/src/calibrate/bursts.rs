@@ -58,7 +58,8 @@ impl Pair {
 }
 
 /// The CPUs that this process may use.
-fn allowed_cpus() -> Vec<usize> {
+#[must_use]
+pub fn allowed_cpus() -> Vec<usize> {
     match sched_getaffinity(None) {
         Ok(set) => (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect(),
         Err(_) => (0..thread::available_parallelism().map_or(1, usize::from)).collect(),
@@ -66,7 +67,7 @@ fn allowed_cpus() -> Vec<usize> {
 }
 
 /// Keeps the calling thread on a CPU; returns whether the system allowed it.
-fn pin(cpu: usize) -> bool {
+pub fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set).is_ok()
@@ -107,7 +108,8 @@ pub(super) fn ns_per_operation(
 }
 
 /// The middle one, or the mean of the two in the middle. Of none: not a number.
-pub(crate) fn median(values: &mut [f64]) -> f64 {
+#[must_use]
+pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values {

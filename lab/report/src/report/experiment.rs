@@ -12,6 +12,7 @@ use std::cell::Cell as Flag;
 use std::collections::BTreeMap;
 
 /// A section of the report.
+#[derive(Default)]
 pub struct Experiment {
     /// Short name, for `--only` and file names.
     pub name: &'static str,
@@ -102,6 +103,17 @@ pub struct Grid {
     pub head: Vec<String>,
     /// A name, and the labels of the rows in its line.
     pub lines: Vec<(String, Vec<String>)>,
+}
+
+impl Grid {
+    /// A table of the names in a column with the head `first`, and columns with these heads.
+    pub(super) fn new(
+        first: impl Into<String>,
+        head: impl IntoIterator<Item = String>,
+        lines: impl IntoIterator<Item = (String, Vec<String>)>,
+    ) -> Self {
+        Self { head: [first.into()].into_iter().chain(head).collect(), lines: lines.into_iter().collect() }
+    }
 }
 
 /// Something that must hold of the figures.

@@ -61,6 +61,17 @@ impl Input {
         Self { what, numbers: numbers.into(), basis: "assumed", views: Vec::new() }
     }
 
+    /// Parameters of the workload that were chosen together.
+    pub(super) fn parameters(what: &'static str, names: &[&'static str]) -> Self {
+        Self::new(what, names.iter().map(|name| Number::Parameter(name)).collect::<Vec<Number>>())
+    }
+
+    /// How long one read keeps the cache of a node, or a line's home, busy.
+    pub(super) fn occupancies() -> Self {
+        let numbers = [Number::Machine("queue.local_occupancy_ns"), Number::Machine("queue.home_occupancy_ns")];
+        Self::new("occupancy of a node, and of a line's home", numbers)
+    }
+
     /// How far the simulator lets a CPU run.
     pub(super) fn run_ahead() -> Self {
         Self::new("how far a CPU may run ahead of the others", [Number::Other("20 ns")])

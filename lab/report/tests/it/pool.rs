@@ -46,6 +46,18 @@ fn results_are_in_the_order_of_the_jobs_and_each_is_announced_once() {
 }
 
 #[test]
+fn jobs_on_this_machine_come_last_when_nothing_else_runs() {
+    let pool = Pool::of(["sh", "-c", ECHO].map(OsString::from), 1);
+    let jobs = [job(0), Job { on: Substrate::Native { threads: 1 }, ..job(1) }, job(2)];
+    let mut done = Vec::new();
+    pool.run(&jobs, |number, _| {
+        done.push(number);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(done, [0, 2, 1]);
+}
+
+#[test]
 fn a_child_that_dies_is_reported_with_its_status_and_what_it_wrote() {
     let check = |script: &str, expected: [&str; 2]| {
         let (results, _) = run(script, 2, &[1]);

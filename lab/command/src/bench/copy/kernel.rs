@@ -17,14 +17,12 @@ pub(crate) struct KernelCopy {
 }
 
 impl KernelCopy {
-    /// An empty one.
     pub(crate) fn new(scratch: Scratch) -> Result<Self, Error> {
         let root = fs::openat(CWD, scratch.path(), OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let root = root.map_err(|error| super::failed::<Self>(b"/", error.into()))?;
         Ok(Self { root, scratch })
     }
 
-    /// Where it is.
     pub(crate) fn scratch(&self) -> &Scratch {
         &self.scratch
     }
@@ -35,17 +33,14 @@ impl KernelCopy {
         Ok(fs::openat(&self.root, relative(path), flags, Mode::empty())?)
     }
 
-    /// The length of the file at `path`, in bytes.
     pub(crate) fn len(&self, path: &[u8]) -> io::Result<u64> {
         Ok(fs::statat(&self.root, relative(path), AtFlags::empty())?.st_size.unsigned_abs())
     }
 
-    /// Whether the file at `path` can be opened for reading.
     pub(crate) fn can_open(&self, path: &[u8]) -> bool {
         fs::openat(&self.root, relative(path), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).is_ok()
     }
 
-    /// Makes an empty directory.
     pub(crate) fn mkdir(&self, path: &[u8]) -> io::Result<()> {
         Side::mkdir(self, path)
     }

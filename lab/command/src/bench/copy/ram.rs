@@ -12,7 +12,6 @@ pub(crate) struct RamCopy {
 }
 
 impl RamCopy {
-    /// An empty one.
     pub(crate) fn new() -> Result<Self, Error> {
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
@@ -23,7 +22,6 @@ impl RamCopy {
         Ok(Self { vfs, context })
     }
 
-    /// The instance.
     pub(crate) fn vfs(&self) -> &Vfs {
         &self.vfs
     }
@@ -33,12 +31,10 @@ impl RamCopy {
         &self.context
     }
 
-    /// The length of the file at `path`, in bytes.
     pub(crate) fn len(&self, path: &[u8]) -> io::Result<u64> {
         Ok(self.context.metadata(path)?.len())
     }
 
-    /// Makes an empty directory.
     pub(crate) fn mkdir(&self, path: &[u8]) -> io::Result<()> {
         Side::mkdir(self, path)
     }

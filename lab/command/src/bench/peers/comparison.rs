@@ -29,11 +29,6 @@ Lightfoot and the kernel follow links, cross mounts and check permissions.
 ";
 
 impl PeerReport {
-    /// As one JSON document.
-    pub(crate) fn json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
-    }
-
     /// As text, with the table in Markdown.
     pub(crate) fn text(&self) -> String {
         let Machine { cpu, cpus, kernel, huge_pages } = &self.machine;

@@ -32,24 +32,22 @@ pub(super) trait Peer: Sync {
 
 /// One row of the table.
 pub(crate) struct Contender {
-    /// Its name in cases, in JSON and in the plot.
+    /// Its name in cases and in JSON.
     pub(crate) name: &'static str,
     /// Its name in the table.
     pub(crate) title: &'static str,
-    /// Whether a lookup enters the kernel.
-    pub(crate) is_system_call: bool,
 }
 
 /// All contenders, in the order of the table.
 pub(crate) const CONTENDERS: [Contender; 8] = [
-    Contender { name: "lightfoot", title: "Lightfoot, `Context::metadata`", is_system_call: false },
-    Contender { name: "by-table", title: "Lightfoot, with a table of whole paths", is_system_call: false },
-    Contender { name: "papaya", title: "`papaya`, a flat map of full paths, foldhash", is_system_call: false },
-    Contender { name: "dashmap", title: "`dashmap`, a flat map of full paths, foldhash", is_system_call: false },
-    Contender { name: "locked-tree", title: "a tree of locked hash maps, foldhash", is_system_call: false },
-    Contender { name: "vfs-memoryfs", title: "`vfs::MemoryFS`", is_system_call: false },
-    Contender { name: "kernel", title: "the kernel, `fstatat(2)`", is_system_call: true },
-    Contender { name: "null-call", title: "a system call that does nothing, `getppid(2)`", is_system_call: true },
+    Contender { name: "lightfoot", title: "Lightfoot, `Context::metadata`" },
+    Contender { name: "by-table", title: "Lightfoot, with a table of whole paths" },
+    Contender { name: "papaya", title: "`papaya`, a flat map of full paths, foldhash" },
+    Contender { name: "dashmap", title: "`dashmap`, a flat map of full paths, foldhash" },
+    Contender { name: "locked-tree", title: "a tree of locked hash maps, foldhash" },
+    Contender { name: "vfs-memoryfs", title: "`vfs::MemoryFS`" },
+    Contender { name: "kernel", title: "the kernel, `fstatat(2)`" },
+    Contender { name: "null-call", title: "a system call that does nothing, `getppid(2)`" },
 ];
 
 impl Contender {

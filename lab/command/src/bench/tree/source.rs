@@ -54,7 +54,7 @@ fn read_at_most(dir: &Path, interrupt: &Interrupt, entries_at_most: usize) -> Re
             }
             let path = [&path, &b"/"[..], &name].concat().into_boxed_slice();
             to_list.extend(add(&mut tree, dir, path, root.dev()));
-            progress.step();
+            progress.step(1);
         }
         to_list[first_below..].reverse();
     }
@@ -65,13 +65,17 @@ fn root_of(dir: &Path) -> Result<Metadata, Error> {
     let root = fs::metadata(dir).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::SourceMissing(dir.into()),
         io::ErrorKind::NotADirectory => Error::SourceNotDirectory(dir.into()),
-        _ => Error::SourceUnreadable { path: dir.into(), reason: error.into() },
+        _ => unreadable(dir, error),
     })?;
     if !root.is_dir() {
         return Err(Error::SourceNotDirectory(dir.into()));
     }
-    fs::read_dir(dir).map_err(|error| Error::SourceUnreadable { path: dir.into(), reason: error.into() })?;
+    fs::read_dir(dir).map_err(|error| unreadable(dir, error))?;
     Ok(root)
+}
+
+fn unreadable(dir: &Path, error: io::Error) -> Error {
+    Error::File { path: dir.into(), what: "read", reason: error.into() }
 }
 
 /// Adds the entry at `path`, unless it has gone meanwhile or is too deep; gives its path if it is a directory of the same

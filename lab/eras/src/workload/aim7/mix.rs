@@ -11,7 +11,7 @@
 //! directory cache is a small part of the time, which is what was published; so an unchanged figure here agrees with the
 //! publication and proves little.
 
-use super::{common_file, home, lay_out};
+use super::{Made, common_file, home, lay_out};
 use crate::era::{Era, Result};
 use crate::workload::open_file::OpenFile;
 use crate::workload::{Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, pace};
@@ -43,68 +43,42 @@ struct Weights {
     hold: u64,
 }
 
-pub(in crate::workload) const ALLTESTS: WorkloadEntry = WorkloadEntry {
-    name: "aim7-alltests",
-    summary: "every AIM7 test alike: half computing, some files",
-    source: SOURCE,
-    parameters: PARAMETERS,
-    make: |parameters| {
+pub(in crate::workload) const ALLTESTS: WorkloadEntry =
+    entry("aim7-alltests", "every AIM7 test alike: half computing, some files", |parameters| {
         make(parameters, Weights { compute: 460, kernel: 300, data: 180, create: 20, open: 20, list: 15, hold: 5 })
-    },
-};
+    });
 
-pub(in crate::workload) const FIVE_SEC: WorkloadEntry = WorkloadEntry {
-    name: "aim7-five-sec",
-    summary: "AIM7 tests of five seconds each: mostly computing",
-    source: SOURCE,
-    parameters: PARAMETERS,
-    make: |parameters| {
+pub(in crate::workload) const FIVE_SEC: WorkloadEntry =
+    entry("aim7-five-sec", "AIM7 tests of five seconds each: mostly computing", |parameters| {
         make(parameters, Weights { compute: 600, kernel: 260, data: 100, create: 15, open: 15, list: 5, hold: 5 })
-    },
-};
+    });
 
-pub(in crate::workload) const FSERVER: WorkloadEntry = WorkloadEntry {
-    name: "aim7-fserver",
-    summary: "an AIM7 file server: much reading and writing, many small files",
-    source: SOURCE,
-    parameters: PARAMETERS,
-    make: |parameters| {
+pub(in crate::workload) const FSERVER: WorkloadEntry =
+    entry("aim7-fserver", "an AIM7 file server: much reading and writing, many small files", |parameters| {
         make(parameters, Weights { compute: 250, kernel: 200, data: 450, create: 50, open: 25, list: 20, hold: 5 })
-    },
-};
+    });
 
-pub(in crate::workload) const HIGH_SYSTIME: WorkloadEntry = WorkloadEntry {
-    name: "aim7-high-systime",
-    summary: "AIM7 with much system time: fork, pipes, signals",
-    source: SOURCE,
-    parameters: PARAMETERS,
-    make: |parameters| {
+pub(in crate::workload) const HIGH_SYSTIME: WorkloadEntry =
+    entry("aim7-high-systime", "AIM7 with much system time: fork, pipes, signals", |parameters| {
         make(parameters, Weights { compute: 100, kernel: 700, data: 120, create: 30, open: 30, list: 10, hold: 10 })
-    },
-};
+    });
 
-pub(in crate::workload) const NEW_FSERVER: WorkloadEntry = WorkloadEntry {
-    name: "aim7-new-fserver",
-    summary: "the later AIM7 file server: less computing, larger reads and writes",
-    source: SOURCE,
-    parameters: PARAMETERS,
-    make: |parameters| {
+pub(in crate::workload) const NEW_FSERVER: WorkloadEntry =
+    entry("aim7-new-fserver", "the later AIM7 file server: less computing, larger reads and writes", |parameters| {
         make(parameters, Weights { compute: 150, kernel: 200, data: 570, create: 40, open: 20, list: 15, hold: 5 })
-    },
-};
+    });
 
-pub(in crate::workload) const SHARED: WorkloadEntry = WorkloadEntry {
-    name: "aim7-shared",
-    summary: "AIM7 on a shared machine: computing, some reading and writing",
-    source: SOURCE,
-    parameters: PARAMETERS,
-    make: |parameters| {
+pub(in crate::workload) const SHARED: WorkloadEntry =
+    entry("aim7-shared", "AIM7 on a shared machine: computing, some reading and writing", |parameters| {
         make(parameters, Weights { compute: 520, kernel: 250, data: 170, create: 20, open: 20, list: 15, hold: 5 })
-    },
-};
+    });
+
+const fn entry(name: &'static str, summary: &'static str, make: fn(&Parameters) -> Box<dyn Workload>) -> WorkloadEntry {
+    WorkloadEntry { name, summary, source: SOURCE, parameters: PARAMETERS, make }
+}
 
 fn make(parameters: &Parameters, weights: Weights) -> Box<dyn Workload> {
-    Box::new(Mix { weights, test_ns: parameters.get(&TEST_NS), inside_ns: parameters.get(&INSIDE_NS) })
+    Box::new(Mix { weights, test_ns: parameters.get("test_ns"), inside_ns: parameters.get("inside_ns") })
 }
 
 #[derive(Clone, Copy)]
@@ -117,7 +91,7 @@ struct Mix {
 impl Workload for Mix {
     fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>> {
         lay_out(&*era.process(), workers)?;
-        Ok(Box::new(MixJobs { mix: *self, era }))
+        Ok(Box::new(Made { load: *self, era, shared: () }))
     }
 
     fn entries(&self, workers: usize) -> usize {
@@ -125,19 +99,14 @@ impl Workload for Mix {
     }
 }
 
-struct MixJobs<'era> {
-    mix: Mix,
-    era: &'era dyn Era,
-}
-
-impl Stage for MixJobs<'_> {
+impl Stage for Made<'_, Mix> {
     fn worker(&self, index: usize, seed: u64) -> Result<Box<dyn Worker + '_>> {
         let random = Random::new(seed, index as u64);
         let common = OpenFile::new(self.era, &common_file(index))?;
         let home = home(index);
         let own = OpenFile::new(self.era, &format!("{home}/f0"))?;
         own.process().change_directory(home.as_bytes())?;
-        Ok(Box::new(Job { mix: self.mix, random, common, own, home: home.into_bytes() }))
+        Ok(Box::new(Job { mix: self.load, random, common, own, home: home.into_bytes() }))
     }
 }
 

@@ -1,80 +1,98 @@
-//! Runs operations on an era and on the model side by side.
+//! Runs operations on an era and on Lightfoot side by side. Lightfoot has none of the eras' code, and its own tests compare
+//! it with a model and with the kernel.
 
-use crate::oracle::model::{Model, Op, Outcome};
-use lightfoot_eras::{Era, EraEntry, Handle, Options, Process};
+use lightfoot_eras::{Era, EraEntry, Error, Handle, Options, Process, find};
 use std::collections::BTreeMap;
 
 pub(crate) const PROCESSES: usize = 2;
+
+/// One operation. Processes and open files are known by small numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Stat(String),
+    Open(String, usize),
+    Create(String, usize),
+    Close(usize),
+    MakeDirectory(String),
+    Unlink(String),
+    Rename(String, String),
+    List(String),
+    ChangeDirectory(String),
+    ReversePath(usize),
+    HoldParent(usize),
+    Status(String),
+    Read(usize),
+    Write(usize),
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    Failed(Error),
+    /// The file's number, whether it is a directory, and its links.
+    Attributes(u64, bool, u32),
+    Names(Vec<String>),
+    Path(String),
+    Files(u64),
+    /// No such open file: nothing to do.
+    Nothing,
+}
 
 /// Runs the operations on a new tree of the era; gives the last outcome, or what differed.
 ///
 /// After each operation the outcomes are compared; at the end all is closed and the era checks itself.
 pub(crate) fn run(entry: &EraEntry, options: &Options, ops: &[(usize, Op)]) -> Result<Outcome, String> {
-    let era = (entry.make)(options);
-    let outcome = Side::new(&*era).run(ops)?;
+    let [era, lightfoot] = [entry, find("lightfoot").expect("an era")].map(|entry| (entry.make)(options));
+    let outcome = compare(Side::new(&*era), Side::new(&*lightfoot), ops)?;
     era.verify().map_err(|wrong| format!("{}: after {ops:?}: {wrong}", entry.name))?;
     Ok(outcome)
+}
+
+fn compare(mut era: Side<'_>, mut lightfoot: Side<'_>, ops: &[(usize, Op)]) -> Result<Outcome, String> {
+    let mut last = Outcome::Nothing;
+    // The era's numbers of files by Lightfoot's, which are used once.
+    let mut numbers = BTreeMap::new();
+    for (index, (process, op)) in ops.iter().enumerate() {
+        let (have, mut want) = (era.apply(*process, op), lightfoot.apply(*process, op));
+        if let (Outcome::Attributes(number, ..), Outcome::Attributes(other, ..)) = (&have, &mut want) {
+            *other = *numbers.entry(*other).or_insert(*number);
+        }
+        // An application finds the directory of an open file by its path: not that of one which was removed.
+        let is_held = matches!(op, Op::HoldParent(_)) && have == Outcome::Done && want != Outcome::Nothing;
+        if have != want && !is_held {
+            return Err(format!("step {index}, {op:?} by {process}: {have:?} instead of {want:?}, after {ops:?}"));
+        }
+        last = have;
+    }
+    let mut numbers = Vec::new();
+    era.numbers("/", &mut numbers);
+    numbers.sort_unstable();
+    if numbers.windows(2).any(|two| two[0] == two[1]) {
+        return Err(format!("two files have one number: {numbers:?}, after {ops:?}"));
+    }
+    for mut side in [era, lightfoot] {
+        let slots: Vec<usize> = side.open.keys().copied().collect();
+        slots.into_iter().for_each(|slot| drop(side.close(slot)));
+    }
+    Ok(last)
 }
 
 struct Side<'e> {
     processes: Vec<Box<dyn Process + 'e>>,
     open: BTreeMap<usize, (usize, Handle)>,
-    model: Model,
-    /// The era's number of a file of the model.
-    numbers: BTreeMap<u64, u64>,
 }
 
 impl<'e> Side<'e> {
     fn new(era: &'e dyn Era) -> Self {
-        let processes = (0..PROCESSES).map(|_| era.process()).collect();
-        Self { processes, open: BTreeMap::new(), model: Model::new(PROCESSES), numbers: BTreeMap::new() }
-    }
-
-    fn run(mut self, ops: &[(usize, Op)]) -> Result<Outcome, String> {
-        let mut last = Outcome::Nothing;
-        for (index, (process, op)) in ops.iter().enumerate() {
-            // An application finds the directory of an open file by its path: not that of one which was removed.
-            if matches!(op, Op::HoldParent(slot) if !self.model.parent_is_named(*slot)) {
-                continue;
-            }
-            self.make_room(op);
-            let want = self.model.apply(*process, op);
-            let have = self.apply(*process, op);
-            let (is_same, have) = self.same(&want, have);
-            if !is_same {
-                return Err(format!("step {index}, {op:?} by {process}: {have:?} instead of {want:?}, after {ops:?}"));
-            }
-            last = have;
-        }
-        for slot in self.model.open_slots() {
-            self.model.apply(0, &Op::Close(slot));
-            self.apply(0, &Op::Close(slot));
-        }
-        Ok(last)
-    }
-
-    /// Closes what is open under the number that the operation opens under.
-    fn make_room(&mut self, op: &Op) {
-        if let Op::Open(_, slot) | Op::Create(_, slot) = op {
-            self.model.apply(0, &Op::Close(*slot));
-            self.apply(0, &Op::Close(*slot));
-        }
-    }
-
-    /// Whether the outcomes agree; the era's, with the model's number of the file where that agrees.
-    fn same(&mut self, want: &Outcome, have: Outcome) -> (bool, Outcome) {
-        let (&Outcome::Attributes(file, ..), &Outcome::Attributes(number, is_directory, links)) = (want, &have) else {
-            return (*want == have, have);
-        };
-        let (model, numbers) = (&self.model, &mut self.numbers);
-        numbers.retain(|&file, _| model.is_live(file));
-        let is_own = numbers.iter().all(|(&other, &taken)| (other == file) == (taken == number));
-        numbers.insert(file, number);
-        let have = Outcome::Attributes(file, is_directory, links);
-        (is_own && *want == have, have)
+        Self { processes: (0..PROCESSES).map(|_| era.process()).collect(), open: BTreeMap::new() }
     }
 
     fn apply(&mut self, process: usize, op: &Op) -> Outcome {
+        if let Op::Open(_, slot) | Op::Create(_, slot) = op {
+            // What is open under that number makes room.
+            self.close(*slot);
+        }
         let seat = &self.processes[process];
         let done = |result: lightfoot_eras::Result<()>| result.map(|()| Outcome::Done);
         let outcome = match op {
@@ -89,11 +107,7 @@ impl<'e> Side<'e> {
                 let handle = seat.create(path.as_bytes());
                 handle.map(|handle| self.keep(*slot, process, handle))
             }
-            Op::Close(slot) => {
-                let Some((process, handle)) = self.open.remove(slot) else { return Outcome::Nothing };
-                self.processes[process].close(handle);
-                Ok(Outcome::Done)
-            }
+            Op::Close(slot) => Ok(self.close(*slot)),
             Op::MakeDirectory(path) => done(seat.make_directory(path.as_bytes())),
             Op::Unlink(path) => done(seat.unlink(path.as_bytes())),
             Op::Rename(from, to) => done(seat.rename(from.as_bytes(), to.as_bytes())),
@@ -119,6 +133,23 @@ impl<'e> Side<'e> {
     fn keep(&mut self, slot: usize, process: usize, handle: Handle) -> Outcome {
         assert!(self.open.insert(slot, (process, handle)).is_none(), "the slot was closed before");
         Outcome::Done
+    }
+
+    fn close(&mut self, slot: usize) -> Outcome {
+        let Some((process, handle)) = self.open.remove(&slot) else { return Outcome::Nothing };
+        self.processes[process].close(handle);
+        Outcome::Done
+    }
+
+    /// Adds the numbers of all files at and below `path`.
+    fn numbers(&self, path: &str, numbers: &mut Vec<u64>) {
+        let process = &*self.processes[0];
+        numbers.extend(process.stat(path.as_bytes()).map(|found| found.inode));
+        let mut names = Vec::new();
+        // Of a file there is no list.
+        let _ = process.list(path.as_bytes(), &mut |name| names.push(text(name)));
+        let dir = path.trim_end_matches('/');
+        names.iter().for_each(|name| self.numbers(&format!("{dir}/{name}"), numbers));
     }
 
     fn with_open(

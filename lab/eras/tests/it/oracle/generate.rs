@@ -1,7 +1,6 @@
 //! Random operations, few names, so that they meet.
 
-use crate::oracle::driver::PROCESSES;
-use crate::oracle::model::Op;
+use crate::oracle::driver::{Op, PROCESSES};
 use random::Random;
 
 /// Draws operations; the seed is the test's.

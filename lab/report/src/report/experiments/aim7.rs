@@ -62,7 +62,6 @@ pub(super) fn short(published: &Published) -> Experiment {
         inputs: short_inputs(),
         cells,
         rows: short_rows(published),
-        grids: vec![],
         reasons: short_reasons(),
         claims: short_claims(),
         figures: GROUPS
@@ -84,7 +83,7 @@ pub(super) fn short(published: &Published) -> Experiment {
         remarks: "The published 79 percent of time in spinlocks at 1500 users does not agree with the throughput of the \
                   same table if users only compute: 8 nodes with 0.42 of the throughput of one node spend 94 percent of \
                   their time waiting. The rest must have been idle time.",
-        summary: None,
+        ..Experiment::default()
     }
 }
 
@@ -97,18 +96,17 @@ const FIGURES: [(&str, &str); 3] = [
 fn short_inputs() -> Vec<Input> {
     let is_before = |row: &str| row.starts_with("before");
     vec![
-        Input::new("user time of a turn", [Number::Parameter("think_ns")])
+        Input::parameters("user time of a turn", &["think_ns"])
             .fitted("set on where 20 CPUs saturate before the change", is_before),
         Input::new("occupancy of a line's home", [Number::Machine("queue.home_occupancy_ns")])
             .fitted("set on the slope of the collapse before the change", is_before),
         Input::new("occupancy of a node", [Number::Machine("queue.local_occupancy_ns")])
             .from("fitted to the loops of the qspinlock patches, remembered"),
-        Input::new(
-            "turns that end in sleep, and how long",
-            [Number::Parameter("idle_permille"), Number::Parameter("idle_ns")],
-        )
-        .fitted("set on 10-100 users, 8 nodes, both columns", |row| row.contains("10-100 users, 8 nodes"))
-        .seen("set on 10-100 users, 8 nodes, both columns, with the group in view", |row| row.contains("10-100 users")),
+        Input::parameters("turns that end in sleep, and how long", &["idle_permille", "idle_ns"])
+            .fitted("set on 10-100 users, 8 nodes, both columns", |row| row.contains("10-100 users, 8 nodes"))
+            .seen("set on 10-100 users, 8 nodes, both columns, with the group in view", |row| {
+                row.contains("10-100 users")
+            }),
         Input::new(
             "the rule by which a contended line changes hands",
             [Number::Other("first in, first out; the owner keeps it")],
@@ -116,11 +114,8 @@ fn short_inputs() -> Vec<Input> {
         .seen("two earlier rules were dropped since the columns after the change did not come out", |row| {
             row.starts_with("after") || row.starts_with("change")
         }),
-        Input::new(
-            "how long the directory is held; looks at own files",
-            [Number::Parameter("inside_ns"), Number::Parameter("stats")],
-        )
-        .from("assumed"),
+        Input::parameters("how long the directory is held; looks at own files", &["inside_ns", "stats"])
+            .from("assumed"),
     ]
 }
 
@@ -270,20 +265,13 @@ pub(super) fn others(published: &Published) -> Experiment {
                 "made so that the directory cache is a small part, which is what was published; the work files were not at hand",
                 |row| row.ends_with("change %"),
             ),
-            Input::new("time of a test; how long the directory is held", [
-                Number::Parameter("test_ns"),
-                Number::Parameter("inside_ns"),
-            ])
+            Input::parameters("time of a test; how long the directory is held", &["test_ns", "inside_ns"])
             .from("assumed"),
-            Input::new(
-                "occupancy of a node, and of a line's home",
-                [Number::Machine("queue.local_occupancy_ns"), Number::Machine("queue.home_occupancy_ns")],
-            )
+            Input::occupancies()
             .from("as above"),
         ],
         cells,
         rows,
-        grids: vec![],
         reasons: vec![Reason {
             rows: |row| !row.contains(", 50 users"),
             why: "600 and 1500 users on 80 CPUs keep them all busy, and the holds of the common directory then wait",
@@ -306,7 +294,7 @@ pub(super) fn others(published: &Published) -> Experiment {
         }],
         has_box: true,
         remarks: "The published changes are as large as their own scatter, and some are negative.",
-        summary: None,
+        ..Experiment::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lookups in a common working directory: own names, one name, and beside renames.
 
-use super::super::input::{Input, Number};
+use super::super::input::Input;
 use super::{Claim, Experiment, Setting, at_most, claim, row};
 use crate::report::{Drawing, Figure, Grid};
 
@@ -68,54 +68,40 @@ pub(super) fn experiment() -> Experiment {
     Experiment {
         name: "common-cwd",
         title: "Lookups in a common working directory",
-        sources: &[],
         about: "80 CPUs of the DL980 look up names in one working directory: each its own, or all the same one. Then its own, \
                 while 0, 1 or 8 of them rename files in another directory. The store-free walk of 2009 was said to scale \
                 linearly with separate names; there are no published figures. The outer sequence is the alternative of \
                 October 2009 that was not built: one sample of `rename_lock` around the walk.",
         inputs: vec![
-            Input::new(
-                "whether names are own; workers that rename",
-                [Number::Parameter("is_own"), Number::Parameter("renamers")],
-            )
-            .from("swept"),
-            Input::new(
+            Input::parameters("whether names are own; workers that rename", &["is_own", "renamers"]).from("swept"),
+            Input::parameters(
                 "program and kernel for each lookup; time between two renames",
-                [Number::Parameter("user_ns"), Number::Parameter("kernel_ns"), Number::Parameter("pause_ns")],
+                &["user_ns", "kernel_ns", "pause_ns"],
             )
             .from("assumed"),
-            Input::new(
-                "occupancy of a node, and of a line's home",
-                [Number::Machine("queue.local_occupancy_ns"), Number::Machine("queue.home_occupancy_ns")],
-            )
-            .from("fitted to lock loops of 2013 and to AIM7 short"),
+            Input::occupancies().from("fitted to lock loops of 2013 and to AIM7 short"),
         ],
         cells,
         rows,
         grids: vec![one_grid(), beside_grid()],
-        reasons: vec![],
         claims: claims(),
         figures: vec![Figure {
             name: "common-cwd",
             title: "lookups of one name by 80 CPUs, DL980 (simulated)",
             drawing: Drawing::Dots { unit: Some("million lookups/s"), rows: dots.into() },
         }],
-        has_box: false,
         remarks: "A count in the word of its lock is worse than one beside it where many thousands change it: once one thread falls \
                   back to the lock, the others find it taken and fall back too. A fair queue does not help a lock that is \
                   saturated. A sequence for each superblock would be the outer sequence where the renames are in the same \
                   superblock, and undisturbed (the column without renames) where they are in another.",
-        summary: None,
+        ..Experiment::default()
     }
 }
 
 fn one_grid() -> Grid {
     let head = CPUS.map(|cpus| format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" }));
     let line = |(era, how): (&str, &str)| (format!("{era}: {how}"), CPUS.iter().map(|&cpus| one(era, cpus)).collect());
-    Grid {
-        head: ["one name, million lookups/s".to_owned()].into_iter().chain(head).collect(),
-        lines: ONE.into_iter().map(line).collect(),
-    }
+    Grid::new("one name, million lookups/s", head, ONE.into_iter().map(line))
 }
 
 fn beside_grid() -> Grid {

@@ -1,8 +1,8 @@
 //! Containers that start on a machine of today: mounts, lookups and unmounts, with four ways to keep mounts still.
 
-use super::super::input::{Input, Number};
+use super::super::input::Input;
 use super::{Claim, Experiment, Figures, Setting, Sketch, at_most, claim, curves, row};
-use crate::report::{Grid, Reason};
+use crate::report::Grid;
 
 /// An era, and how it keeps mounts still.
 const ERAS: [(&str, &str); 4] = [
@@ -73,7 +73,6 @@ pub(super) fn experiment() -> Experiment {
     Experiment {
         name: "containers",
         title: "Containers that start on a machine of today",
-        sources: &[],
         about: "Each worker is a container: it mounts four directories on themselves, looks up 32 names in them, computes for 20 \
                 us, and unmounts. Then: workers that look up private paths on 192 CPUs while 0, 1 or 8 others mount and \
                 unmount. Linux keeps mounts still by one lock (2.6.32), by a lock for each CPU, of which a mount takes all \
@@ -83,7 +82,6 @@ pub(super) fn experiment() -> Experiment {
         cells,
         rows,
         grids: vec![start_grid(), walk_grid()],
-        reasons: Vec::<Reason>::new(),
         claims: claims(),
         figures: vec![curves(
             "containers",
@@ -91,24 +89,18 @@ pub(super) fn experiment() -> Experiment {
             "thousand containers/s",
             ERAS.into_iter().map(curve).collect(),
         )],
-        has_box: false,
         remarks: REMARKS,
         summary: Some(Box::new(behind)),
+        ..Experiment::default()
     }
 }
 
 fn inputs() -> Vec<Input> {
     vec![
-        Input::new("workers that mount", [Number::Parameter("mounters")]).from("swept"),
-        Input::new(
+        Input::parameters("workers that mount", &["mounters"]).from("swept"),
+        Input::parameters(
             "mounts, lookups and own time of a container; times of walkers and of those that mount",
-            [
-                Number::Parameter("mounts"),
-                Number::Parameter("lookups"),
-                Number::Parameter("user_ns"),
-                Number::Parameter("pause_ns"),
-                Number::Parameter("walk_ns"),
-            ],
+            &["mounts", "lookups", "user_ns", "pause_ns", "walk_ns"],
         )
         .from("assumed"),
         Input::transfer(),
@@ -119,10 +111,7 @@ fn start_grid() -> Grid {
     let head = CPUS.map(|(cpus, _)| format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" }));
     let line =
         |(era, how): (&str, &str)| (format!("{era}: {how}"), CPUS.iter().map(|&(cpus, _)| starts(era, cpus)).collect());
-    Grid {
-        head: ["thousand containers/s".to_owned()].into_iter().chain(head).collect(),
-        lines: ERAS.into_iter().map(line).collect(),
-    }
+    Grid::new("thousand containers/s", head, ERAS.into_iter().map(line))
 }
 
 fn walk_grid() -> Grid {

@@ -47,7 +47,6 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         inputs: inputs(),
         cells,
         rows,
-        grids: vec![],
         reasons: vec![Reason {
             rows: |row| row.contains("common"),
             why: "the collapse begins later: here it is the directory's mutex, there (by a profile of another machine) the \
@@ -67,22 +66,19 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         remarks: "The publication reports the collapse and not its mechanism. In the simulation it is the directory's mutex \
                   with spinning waiters; a profile of another machine, in the same thread, shows the lock of the directory's \
                   entry. That the machine was an Altix is our guess.",
-        summary: None,
+        ..Experiment::default()
     }
 }
 
 fn inputs() -> Vec<Input> {
     vec![
-        Input::new("the kernel's time for each pair outside all locks", [Number::Parameter("kernel_ns")])
+        Input::parameters("the kernel's time for each pair outside all locks", &["kernel_ns"])
             .fitted("set on the two cells of one process", |row| row.starts_with(ERAS[0]) && row.ends_with(" at 1")),
         Input::new("interrupts of each CPU", [Number::Interrupts]).from("assumed: a timer tick of 250 Hz"),
-        Input::new(
-            "occupancy of a node, and of a line's home",
-            [Number::Machine("queue.local_occupancy_ns"), Number::Machine("queue.home_occupancy_ns")],
-        )
-        .seen("about ten settings of the prototype were tried with the whole table in view", |row| {
-            row.starts_with(ERAS[0])
-        }),
+        Input::occupancies()
+            .seen("about ten settings of the prototype were tried with the whole table in view", |row| {
+                row.starts_with(ERAS[0])
+            }),
         Input::new("part of a pair under the directory's lock", [Number::Other("create 1.5 us, unlink 1.2 us")]).seen(
             "the part was changed once after the cell of 2 processes in a common directory did not come out",
             |row| row.starts_with(ERAS[0]) && row.contains("common"),

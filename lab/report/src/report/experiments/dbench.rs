@@ -28,15 +28,12 @@ pub(super) fn inputs() -> Vec<Input> {
     vec![
         Input::new("the mix of operations", [Number::Other("see the workload")])
             .from("from memory: the load file of dbench was not at hand"),
-        Input::new("statvfs by the list of mounts (1), or statfs (0)", [Number::Parameter("statvfs")])
+        Input::parameters("statvfs by the list of mounts (1), or statfs (0)", &["statvfs"])
             .from("what the published runs differ in"),
         Input::new("whether each name holds a count on its entry", [Number::Option("is_pinned")])
             .from("the file system was tmpfs, where it does"),
-        Input::new(
-            "program, kernel and data for each operation",
-            [Number::Parameter("user_ns"), Number::Parameter("kernel_ns"), Number::Parameter("data_ns")],
-        )
-        .from("chosen with the workload; no figure of this table was in view"),
+        Input::parameters("program, kernel and data for each operation", &["user_ns", "kernel_ns", "data_ns"])
+            .from("chosen with the workload; no figure of this table was in view"),
     ]
 }
 
@@ -67,7 +64,6 @@ pub(super) fn all_clients(published: &Published) -> Experiment {
         inputs: inputs(),
         cells: eras.map(|era| setting.cell(era, era, 64)).collect(),
         rows,
-        grids: vec![],
         reasons: vec![Reason {
             rows: |row| row.starts_with("throughput"),
             why: "with pinned names, as on tmpfs, 2.6.32 drops counts without `dcache_lock`, so it loses less than the published \
@@ -77,7 +73,7 @@ pub(super) fn all_clients(published: &Published) -> Experiment {
         figures,
         has_box: true,
         remarks: REMARKS,
-        summary: None,
+        ..Experiment::default()
     }
 }
 
@@ -160,7 +156,6 @@ pub(super) fn without_statvfs(published: &Published) -> Experiment {
         inputs: inputs(),
         cells,
         rows,
-        grids: vec![],
         reasons: vec![
             Reason {
                 rows: |row| row.starts_with("nehalem-ex"),
@@ -177,7 +172,7 @@ pub(super) fn without_statvfs(published: &Published) -> Experiment {
         has_box: true,
         remarks: "The published figures of the Opteron show what `dcache_lock` costs once the mount list is out of the way. In \
                   this mix it costs less.",
-        summary: None,
+        ..Experiment::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Eras on a machine of today.
 
-use super::super::input::{Input, Number};
+use super::super::input::Input;
 use super::row;
 use super::{Claim, Experiment, Setting, Sketch, at_most, claim};
 use crate::report::{Drawing, Figure, Figures, Grid};
@@ -45,24 +45,18 @@ pub(super) fn experiment() -> Experiment {
     Experiment {
         name: "eras",
         title: "Eras on a machine of today",
-        sources: &[],
         about: "`FxMark`'s metadata loads on two sockets of 96 cores: `MRPL`, `MRPM`, `MRPH` look up private paths, any path of a \
                 common tree, and one single path, five components deep. `MWCL` and `MWCM` create files in a private directory \
                 and in a common one. None of these figures was published. Million operations a second; the plot has all \
                 numbers of CPUs.",
         inputs: vec![
-            Input::new(
-                "program and kernel for each operation",
-                [Number::Parameter("user_ns"), Number::Parameter("kernel_ns")],
-            )
-            .from("assumed"),
+            Input::parameters("program and kernel for each operation", &["user_ns", "kernel_ns"]).from("assumed"),
             Input::run_ahead(),
             Input::transfer(),
         ],
         cells,
         rows,
         grids: CPUS.map(grid).into(),
-        reasons: vec![],
         claims: claims(),
         figures: vec![Figure {
             name: "eras",
@@ -72,11 +66,11 @@ pub(super) fn experiment() -> Experiment {
                 panels: WORKLOADS.into_iter().map(panel).collect(),
             },
         }],
-        has_box: false,
         remarks: "`MWCM`: a directory in which threads often wait for each other is split, which the short window of this section shows \
                   in part; the [section on writers](#changes-of-one-directory-by-many-cpus) has a longer one. `MWCL`: an operation takes \
                   longer with more CPUs, though few threads wait for a lock.",
         summary: Some(Box::new(behind)),
+        ..Experiment::default()
     }
 }
 
@@ -84,10 +78,7 @@ pub(super) fn experiment() -> Experiment {
 fn grid(cpus: usize) -> Grid {
     let head = WORKLOADS.iter().map(|(workload, _)| (*workload).to_owned());
     let line = |era: &str| (era.to_owned(), WORKLOADS.iter().map(|(workload, _)| label(workload, era, cpus)).collect());
-    Grid {
-        head: [format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" })].into_iter().chain(head).collect(),
-        lines: ERAS.iter().map(|era| line(era)).collect(),
-    }
+    Grid::new(format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" }), head, ERAS.iter().map(|era| line(era)))
 }
 
 /// Where another era is faster than Lightfoot by more than a twentieth.

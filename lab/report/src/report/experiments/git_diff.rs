@@ -116,14 +116,13 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         inputs: vec![
             Input::new("git's own part of the serial time", [Number::Other("43 %")])
                 .from("read off the Opteron's serial row of 2.6.32, which is the base"),
-            Input::new("git's own time in the simulated threads", [Number::Parameter("user_ns")])
+            Input::parameters("git's own time in the simulated threads", &["user_ns"])
                 .from("left out there, and added to the elapsed time"),
-            Input::new("the kernel's time for each file besides the walk", [Number::Parameter("kernel_ns")])
+            Input::parameters("the kernel's time for each file besides the walk", &["kernel_ns"])
                 .from("chosen with the workload; no figure of this table was in view"),
         ],
         cells,
         rows,
-        grids: vec![],
         reasons: reasons(),
         claims: claims(),
         figures,
@@ -131,7 +130,7 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         remarks: "For the store-free walk with threads, the published system time is 0.1 of serial. Lookups of the same files \
                   cannot take so little: the kernel accounts time by ticks and misses threads that sleep before the tick. The profile's shares of single functions, such as 36 % in \
                   `d_lookup`, are not compared: the simulator charges instructions by estimates, so such shares would be input.",
-        summary: None,
+        ..Experiment::default()
     }
 }
 

@@ -36,26 +36,17 @@ pub(super) fn experiment() -> Experiment {
     Experiment {
         name: "mount-list",
         title: "statvfs by the list of mounts, and from the mount",
-        sources: &[],
         about: "Each client of dbench calls `statvfs(3)`, for which the C library of 2009 read the list of mounts; since 2.6.36 \
                 `statfs(2)` returns the mount's flags. Here the call alone, on a private directory, with a list of 30 mounts \
                 whose lines are paths of two components. Nothing here was published.",
         inputs: vec![
             Input::new("lines of the list; mounts", [Number::Option("mounts"), Number::Parameter("mounts")])
                 .from("30 mounts with real paths, and no other lines"),
-            Input::new(
-                "program and kernel for each call",
-                [Number::Parameter("user_ns"), Number::Parameter("kernel_ns")],
-            )
-            .from("assumed"),
+            Input::parameters("program and kernel for each call", &["user_ns", "kernel_ns"]).from("assumed"),
         ],
         cells,
         rows,
-        grids: vec![Grid {
-            head: ["thousand calls/s".to_owned()].into_iter().chain(head).collect(),
-            lines: ERAS.into_iter().map(line).collect(),
-        }],
-        reasons: vec![],
+        grids: vec![Grid::new("thousand calls/s", head, ERAS.into_iter().map(line))],
         claims: vec![
             claim("by the list, 64 CPUs make fewer calls than one", |figures| {
                 ["linux-2.6.32", "vfs-scale"]
@@ -75,8 +66,7 @@ pub(super) fn experiment() -> Experiment {
             "thousand calls/s",
             ERAS.into_iter().map(|(era, how)| Sketch::new(format!("{era}: {how}"), era, points(era))).collect(),
         )],
-        has_box: false,
         remarks: "From the mount, 64 CPUs of `statvfs-mount` still count each component of the common part of their paths.",
-        summary: None,
+        ..Experiment::default()
     }
 }

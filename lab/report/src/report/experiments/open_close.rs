@@ -86,9 +86,9 @@ pub(super) fn experiment(published: &Published) -> Experiment {
                 CPU. Beside it: each process in its own directory; and the common one after a remount that cleared the flag by \
                 which each CPU has its own count of the mount.",
         inputs: vec![
-            Input::new(
+            Input::parameters(
                 "program and kernel for each pair, outside of the directory cache",
-                [Number::Parameter("user_ns"), Number::Parameter("kernel_ns")],
+                &["user_ns", "kernel_ns"],
             )
             .from("chosen with the workload; no figure of this table was in view"),
             Input::new(
@@ -96,17 +96,11 @@ pub(super) fn experiment(published: &Published) -> Experiment {
                 [Number::Option("is_remounted")],
             )
             .from("what that run differs in"),
-            Input::new("components of a path", [Number::Parameter("depth")]).from("assumed"),
+            Input::parameters("components of a path", &["depth"]).from("assumed"),
         ],
         cells,
         rows,
-        grids: vec![
-            Grid {
-                head: ["era".to_owned()].into_iter().chain(head).collect(),
-                lines: ERAS.iter().map(|era| line(era)).collect(),
-            },
-            separate_grid(),
-        ],
+        grids: vec![Grid::new("era", head, ERAS.iter().map(|era| line(era))), separate_grid()],
         reasons: reasons(),
         claims: claims(),
         figures: vec![curves(
@@ -118,17 +112,14 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         has_box: true,
         remarks: "The published machine ran 128 hardware threads, two for each core. The simulator does not model \
                   simultaneous multithreading, so the table ends at 64.",
-        summary: None,
+        ..Experiment::default()
     }
 }
 
 fn separate_grid() -> Grid {
     let head = FEW.map(|cpus| format!("{cpus} CPUs"));
     let line = |era: &str| (era.to_owned(), FEW.iter().map(|&cpus| separate(era, cpus)).collect());
-    Grid {
-        head: ["in separate directories".to_owned()].into_iter().chain(head).collect(),
-        lines: SEPARATE.iter().map(|era| line(era)).collect(),
-    }
+    Grid::new("in separate directories", head, SEPARATE.iter().map(|era| line(era)))
 }
 
 fn reasons() -> Vec<Reason> {

@@ -1,6 +1,6 @@
 //! The other tests of January 2013: maps of processes beside renames, and a search of a tree; each of the four patches.
 
-use super::super::input::{Input, Number};
+use super::super::input::Input;
 use super::{Claim, Experiment, Setting, at_most, change, claim, row};
 use crate::report::{Drawing, Figure, Grid};
 
@@ -66,38 +66,27 @@ pub(super) fn experiment() -> Experiment {
         cells,
         rows,
         grids: vec![maps_grid(), find_grid()],
-        reasons: vec![],
         claims: claims(),
         figures: vec![Figure {
             name: "other-tests",
             title: "reverse paths of common files on 40 CPUs, one of which renames, DL980 (simulated)",
             drawing: Drawing::Dots { unit: Some("million lines of maps/s"), rows: dots.into() },
         }],
-        has_box: false,
         remarks: "The readers of a real `cat` are few, so the published few percent are those of one reader. What was merged takes \
                   no lock in a reverse path unless something moved: more than the four patches gave.",
-        summary: None,
+        ..Experiment::default()
     }
 }
 
 fn inputs() -> Vec<Input> {
     vec![
-        Input::new("workers that rename", [Number::Parameter("renamers")]).from("swept"),
-        Input::new(
+        Input::parameters("workers that rename", &["renamers"]).from("swept"),
+        Input::parameters(
             "program and kernel for each line or file; mapped files; time between two renames",
-            [
-                Number::Parameter("user_ns"),
-                Number::Parameter("kernel_ns"),
-                Number::Parameter("maps"),
-                Number::Parameter("pause_ns"),
-            ],
+            &["user_ns", "kernel_ns", "maps", "pause_ns"],
         )
         .from("assumed"),
-        Input::new(
-            "occupancy of a node, and of a line's home",
-            [Number::Machine("queue.local_occupancy_ns"), Number::Machine("queue.home_occupancy_ns")],
-        )
-        .from("fitted to lock loops of 2013 and to AIM7 short"),
+        Input::occupancies().from("fitted to lock loops of 2013 and to AIM7 short"),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Reverse paths beside a database, 2013.
 
-use super::super::input::{Input, Number};
+use super::super::input::Input;
 use super::{Claim, Experiment, Published, Setting, change, claim, is_near, parts, row};
 use crate::report::{Key, Reason};
 
@@ -59,13 +59,12 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         inputs: inputs(),
         cells,
         rows,
-        grids: vec![],
         reasons: reasons(),
         claims: claims(published),
         figures,
         has_box: true,
         remarks: "The simulation shows only what the change removes. With 128 readers on 80 CPUs, threads wait in run queues.",
-        summary: None,
+        ..Experiment::default()
     }
 }
 
@@ -75,30 +74,20 @@ fn gain_label(readers: usize) -> String {
 
 fn inputs() -> Vec<Input> {
     vec![
-        Input::new(
-            "user time, and other kernel time, for each path",
-            [Number::Parameter("user_ns"), Number::Parameter("kernel_ns")],
-        )
-        .fitted("set on before, 32 and 80 readers, no writers", |row| {
-            row.contains("before") && row.contains(", 0 writers") && !row.contains("128 readers")
-        }),
-        Input::new("components of the path", [Number::Parameter("depth")]).from("assumed"),
-        Input::new("workers that rename meanwhile", [Number::Parameter("movers")]).from("none, as published"),
-        Input::new("writers beside the readers", [Number::Parameter("writers")]).from("as published"),
-        Input::new(
+        Input::parameters("user time, and other kernel time, for each path", &["user_ns", "kernel_ns"])
+            .fitted("set on before, 32 and 80 readers, no writers", |row| {
+                row.contains("before") && row.contains(", 0 writers") && !row.contains("128 readers")
+            }),
+        Input::parameters("components of the path", &["depth"]).from("assumed"),
+        Input::parameters("workers that rename meanwhile", &["movers"]).from("none, as published"),
+        Input::parameters("writers beside the readers", &["writers"]).from("as published"),
+        Input::parameters(
             "a writer's own time, its write, and how often it calls for a path",
-            [
-                Number::Parameter("writer_user_ns"),
-                Number::Parameter("write_ns"),
-                Number::Parameter("writer_paths_permille"),
-            ],
+            &["writer_user_ns", "write_ns", "writer_paths_permille"],
         )
         .from("assumed"),
-        Input::new(
-            "occupancy of a node, and of a line's home",
-            [Number::Machine("queue.local_occupancy_ns"), Number::Machine("queue.home_occupancy_ns")],
-        )
-        .from("fitted to lock loops of 2013 and to AIM7 short; no figure of this table was in view"),
+        Input::occupancies()
+            .from("fitted to lock loops of 2013 and to AIM7 short; no figure of this table was in view"),
     ]
 }
 

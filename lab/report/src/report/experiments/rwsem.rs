@@ -1,6 +1,6 @@
 //! The reader slow path of the reader/writer semaphore, 2018: a sweep.
 
-use super::super::input::{Input, Number};
+use super::super::input::Input;
 use super::{Claim, Experiment, Published, Setting, claim, row};
 use crate::outcome::Outcome;
 use crate::report::{Drawing, Figure, Grid, Reason};
@@ -105,20 +105,15 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         }],
         has_box: true,
         remarks: REMARKS,
-        summary: None,
+        ..Experiment::default()
     }
 }
 
 fn inputs() -> Vec<Input> {
     vec![
-        Input::new(
+        Input::parameters(
             "time between calls; how long a read and a write hold the file; one write in",
-            [
-                Number::Parameter("user_ns"),
-                Number::Parameter("read_ns"),
-                Number::Parameter("write_ns"),
-                Number::Parameter("write_every"),
-            ],
+            &["user_ns", "read_ns", "write_ns", "write_every"],
         )
         .seen(
             "a sweep around one regime, which a search over some 100 settings found for the published direction",

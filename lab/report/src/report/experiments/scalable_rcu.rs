@@ -1,6 +1,6 @@
 //! Files that are freed after a grace period, by three kinds of RCU.
 
-use super::super::input::{Input, Number};
+use super::super::input::Input;
 use super::{Claim, Experiment, Setting, Sketch, at_most, claim, curves, row};
 use crate::outcome::Outcome;
 use crate::report::Grid;
@@ -46,13 +46,12 @@ pub(super) fn experiment() -> Experiment {
     Experiment {
         name: "rcu",
         title: "Files freed by three kinds of RCU",
-        sources: &[],
         about: "Each CPU opens and closes its own file in its own directory. Since Linux 2.6.14 a closed file is freed after a \
                 grace period, so each turn makes a callback. All else is Linux 3.12. Nothing here was published.",
         inputs: vec![
-            Input::new(
+            Input::parameters(
                 "program and kernel for each pair; components of a path",
-                [Number::Parameter("user_ns"), Number::Parameter("kernel_ns"), Number::Parameter("depth")],
+                &["user_ns", "kernel_ns", "depth"],
             )
             .from("assumed"),
             Input::transfer(),
@@ -60,7 +59,6 @@ pub(super) fn experiment() -> Experiment {
         cells,
         rows,
         grids: MEASURES.map(|(unit, _)| grid(unit)).into(),
-        reasons: vec![],
         claims: claims(),
         figures: vec![curves(
             "rcu",
@@ -68,10 +66,9 @@ pub(super) fn experiment() -> Experiment {
             "million pairs/s",
             ERAS.into_iter().map(curve).collect(),
         )],
-        has_box: false,
         remarks: "Lightfoot's RCU hands callbacks over in batches of 64 KiB to one thread, which here has no CPU for itself and waits \
                   for the end of a slice (2.8 ms): fewer grace periods serve more files.",
-        summary: None,
+        ..Experiment::default()
     }
 }
 
@@ -79,7 +76,7 @@ fn grid(unit: &str) -> Grid {
     let head = CPUS.map(|cpus| format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" }));
     let line =
         |(era, how): (&str, &str)| (format!("{era}: {how}"), CPUS.iter().map(|&cpus| label(era, cpus, unit)).collect());
-    Grid { head: [unit.to_owned()].into_iter().chain(head).collect(), lines: ERAS.into_iter().map(line).collect() }
+    Grid::new(unit, head, ERAS.into_iter().map(line))
 }
 
 fn claims() -> Vec<Claim> {

@@ -72,13 +72,12 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         inputs: inputs(),
         cells: SCHEMES.iter().map(|(era, _)| setting.cell(*era, era, 8)).collect(),
         rows,
-        grids: vec![],
         reasons: reasons(),
         claims: claims(hold("fastwalk") / hold("dcache_lock")),
         figures,
         has_box: true,
         remarks: REMARKS,
-        summary: None,
+        ..Experiment::default()
     }
 }
 
@@ -137,9 +136,9 @@ fn reasons() -> Vec<Reason> {
 fn inputs() -> Vec<Input> {
     let is_of_lock = |row: &str| !row.contains("change %");
     vec![
-        Input::new("mean time between walks", [Number::Parameter("think_ns")])
+        Input::parameters("mean time between walks", &["think_ns"])
             .fitted("set on UTIL of dcache_lock", |row| row == "UTIL %, dcache-lock"),
-        Input::new("part of it that the program spends", [Number::Parameter("user_permille")])
+        Input::parameters("part of it that the program spends", &["user_permille"])
             .seen("the time was split after CON of fastwalk did not come out", |row| row == "CON %, fastwalk"),
         Input::new(
             "searching a chain; checking a permission",
@@ -154,9 +153,9 @@ fn inputs() -> Vec<Input> {
             }),
         Input::new("interrupts of each CPU", [Number::Interrupts])
             .fitted("set on WAIT of dcache_lock", |row| row == "WAIT mean us, dcache-lock"),
-        Input::new("components of a path", [Number::Parameter("depth_hundredths")])
+        Input::parameters("components of a path", &["depth_hundredths"])
             .read_off("published acquisitions", |row| row.starts_with("acquisitions")),
-        Input::new("other uses of the lock for each walk", [Number::Parameter("other_permille")])
+        Input::parameters("other uses of the lock for each walk", &["other_permille"])
             .read_off("published acquisitions", |row| row.starts_with("acquisitions")),
         Input::new("whether each name holds a count on its entry", [Number::Other("no")])
             .from("the file system was on a disk; counts that reach zero take the lock, which the published acquisitions do not show"),

@@ -60,7 +60,6 @@ pub(super) fn experiment() -> Experiment {
     Experiment {
         name: "whole-paths",
         title: "A table of whole paths beside renames of directories",
-        sources: &[],
         about: "All CPUs but one look up random paths of a common tree of 1024 files, six components deep. The last CPU renames \
                 a directory away and back, waits, and begins again. The directory is one that no path passes (though a recorded \
                 path did, so the rename counts), or one that all of them pass. Lightfoot walks, or has a table of whole paths \
@@ -69,20 +68,16 @@ pub(super) fn experiment() -> Experiment {
         cells,
         rows,
         grids: vec![lookup_grid(), rename_grid()],
-        reasons: vec![],
         claims: claims(),
-        figures: vec![],
-        has_box: false,
         remarks: REMARKS,
-        summary: None,
+        ..Experiment::default()
     }
 }
 
 fn inputs() -> Vec<Input> {
     vec![
-        Input::new("what is renamed, and the pause", [Number::Parameter("moved"), Number::Parameter("pause_ns")])
-            .from("swept"),
-        Input::new("the program for each lookup", [Number::Parameter("user_ns")]).from("assumed"),
+        Input::parameters("what is renamed, and the pause", &["moved", "pause_ns"]).from("swept"),
+        Input::parameters("the program for each lookup", &["user_ns"]).from("assumed"),
         Input::new(
             "KiB of the table; what a lookup takes after the walk",
             [Number::Option("table_kib"), Number::Option("stat_ns")],

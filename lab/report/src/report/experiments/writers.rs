@@ -43,16 +43,11 @@ pub(super) fn experiment() -> Experiment {
     Experiment {
         name: "writers",
         title: "Changes of one directory by many CPUs",
-        sources: &[],
         about: "`FxMark`'s loads that change directories on two sockets of 96 cores, and creating and unlinking in one directory also \
                 on the Altix of 2009. Lightfoot alone; nothing here was published. A directory that many threads change is split, so \
                 that threads with different names share no line.",
         inputs: vec![
-            Input::new(
-                "program and kernel for each operation",
-                [Number::Parameter("user_ns"), Number::Parameter("kernel_ns")],
-            )
-            .from("assumed"),
+            Input::parameters("program and kernel for each operation", &["user_ns", "kernel_ns"]).from("assumed"),
             Input::new(
                 "occupancy of a node, and of a line's home (altix64)",
                 [Number::Machine("queue.local_occupancy_ns"), Number::Machine("queue.home_occupancy_ns")],
@@ -64,22 +59,20 @@ pub(super) fn experiment() -> Experiment {
         cells,
         rows,
         grids: LOADS.map(grid).into(),
-        reasons: vec![],
         claims: claims(),
-        figures: vec![],
-        has_box: false,
         remarks: REMARKS,
-        summary: None,
+        ..Experiment::default()
     }
 }
 
 /// One load with each number of CPUs.
 fn grid((machine, workload, what, numbers): (&str, &str, &str, [usize; 3])) -> Grid {
     let head = numbers.map(|cpus| format!("{cpus} CPUs"));
-    Grid {
-        head: [format!("{machine}; thousand operations/s and CPU")].into_iter().chain(head).collect(),
-        lines: vec![(format!("{workload}: {what}"), numbers.map(|cpus| label(machine, workload, cpus)).into())],
-    }
+    Grid::new(
+        format!("{machine}; thousand operations/s and CPU"),
+        head,
+        vec![(format!("{workload}: {what}"), numbers.map(|cpus| label(machine, workload, cpus)).into())],
+    )
 }
 
 /// Whether each of so many CPUs has at least this part of the rate of one.
