@@ -62,7 +62,7 @@ fn is_held(call: &Call<'_>, lookups: bool) -> bool {
         Call::Lookup { name, .. } => lookups && is(name),
         Call::Create { name, .. } => !lookups && name.is_some_and(is),
         Call::Link { name, .. } | Call::Unlink { name, .. } => !lookups && is(name),
-        Call::Rename { name, new_name, .. } => !lookups && (is(name) || is(new_name)),
+        Call::Rename(rename) => !lookups && (is(rename.old_name) || is(rename.new_name)),
         _ => false,
     }
 }
