@@ -1,4 +1,4 @@
-//! What the errors of all commands have: a message and an exit status.
+//! The common part of the errors of all commands: a message and an exit status.
 
 use std::fmt;
 

@@ -9,7 +9,7 @@
 //! A way to change a mount.
 //!
 //! # How it is locked
-//! Not at all: one thread serves one client after the other, and waits for none longer than [`TIMEOUT`].
+//! One thread serves one client after the other, and waits for none longer than [`TIMEOUT`].
 
 mod find;
 mod locked_dir;

@@ -1,4 +1,4 @@
-//! `lightfoot doctor`: what this machine has for mounts, and what to do about what it lacks.
+//! `lightfoot doctor`: the parts that this machine has for mounts, and remedies for missing ones.
 //!
 //! # What it is
 //! A list of findings. It mounts nothing and changes nothing.
@@ -133,7 +133,7 @@ fn device(refused: Option<&io::Error>) -> Finding {
     }
 }
 
-/// What `fusermount3 --version` prints; `None`: there is no such program.
+/// The output of `fusermount3 --version`; `None`: the program does not exist.
 fn helper_version() -> Option<String> {
     let output = Command::new("fusermount3").arg("--version").output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -1,8 +1,8 @@
 //! `lightfoot list`: the mounts of Lightfoot that this process can see.
 //!
 //! # What it is
-//! The kernel's table of mounts says what is mounted where. Each process then has a moment to report what it serves; one that
-//! does not is listed all the same.
+//! The kernel's table of mounts has the mounts and their places. Each process then has a moment to
+//! report what it serves; a mount whose process does not reply is listed all the same.
 
 use crate::control::{self, Status};
 use crate::output::{OutputError, print};
@@ -28,12 +28,12 @@ struct Listed {
     mountpoint: String,
     /// The user who mounted it.
     uid: u32,
-    /// What its process reports; `None`: it does not reply to this user.
+    /// The report of its process; `None`: it does not reply to this user.
     #[serde(flatten)]
     process: Option<Process>,
 }
 
-/// What the process of a mount reports.
+/// The report of a mount's process.
 #[derive(Debug, Serialize)]
 struct Process {
     source: String,

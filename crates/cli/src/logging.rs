@@ -117,7 +117,7 @@ pub(crate) fn start(arguments: &LogArguments, is_in_background: bool) -> Result<
             }
         })
         .collect();
-    // Fails only if a subscriber is set already, which then goes on.
+    // Fails only if a subscriber is set already, which then stays.
     let _ = tracing_subscriber::registry().with(layers.with_filter(filter)).try_init();
     Ok(())
 }

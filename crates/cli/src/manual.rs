@@ -33,7 +33,7 @@ pub(crate) struct Man {
 /// Why there is no page, or no completions.
 #[derive(Debug, Error)]
 pub(crate) enum ManualError {
-    /// There is no such command.
+    /// The command does not exist.
     #[error("unknown command {name:?} (use {})", .known.join(", "))]
     UnknownCommand { name: String, known: Vec<String> },
 

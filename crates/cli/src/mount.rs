@@ -91,8 +91,8 @@ pub(crate) struct Mount {
     log: LogArguments,
 }
 
-/// Mounts, and returns when the mount has ended; with `--daemon`, when it is ready. `arguments` are those of this process,
-/// with which the one in the background is started.
+/// Mounts, and returns when the mount has ended; with `--daemon`, when it is ready. `arguments` are
+/// this process's arguments, with which the one in the background is started.
 pub(crate) fn run(mount: &Mount, arguments: &[OsString]) -> Result<(), ServeError> {
     if remount::is_requested(&mount.options) {
         return remount::run(&mount.mountpoint, &mount.options);
@@ -109,7 +109,7 @@ pub(crate) fn run(mount: &Mount, arguments: &[OsString]) -> Result<(), ServeErro
     serve(mount, Ready::Hints(program.first().map_or("lightfoot".as_ref(), OsString::as_os_str)))
 }
 
-/// What to do when the mount is ready.
+/// The action when the mount is ready.
 enum Ready<'a> {
     /// Report to the parent process.
     Report(&'a mut Report),

@@ -31,14 +31,14 @@ use vfs::Budget;
 const IGNORED: &str = "defaults auto noauto user nouser users owner group _netdev nofail async lazytime nolazytime loud silent \
                        comment subtype helper uhelper big_writes";
 
-/// Options of libfuse that are not offered, and what to do instead.
+/// Options of libfuse that are not offered, and their replacements.
 const NOT_OFFERED: [(&str, &str); 1] = [(
     "allow_root",
     "the kernel lets in nobody else or everybody (use allow_other, on a mount point in a directory of mode 0700: only you and \
      root get there)",
 )];
 
-/// What options set. Begins with [`Settings::new`].
+/// The values that options set. Begins with [`Settings::new`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// The mount, except for the name if none was given, and for the times.
@@ -51,7 +51,7 @@ pub(crate) struct Settings {
     pub(crate) objects: ObjectSettings,
     /// Flags of the source's mount.
     pub(crate) flags: MountFlags,
-    /// What the source's caches may hold.
+    /// The limit of the source's caches.
     pub(crate) budget: Budget,
     ttl: Option<Duration>,
     entry_timeout: Option<Duration>,
@@ -64,10 +64,10 @@ pub(crate) struct Settings {
     pub(crate) access_times: Option<MountFlags>,
 }
 
-/// What options set of a directory; `None` stands for the default of `hostfs`.
+/// The values that options set for a directory; `None`: the default of `hostfs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostSettings {
-    /// How long what was read of the directory is cached.
+    /// How long entries read from the directory are cached.
     pub(crate) policy: Option<Revalidate>,
     /// Whether inotify reports changes.
     pub(crate) watch: Option<bool>,
@@ -77,13 +77,13 @@ pub(crate) struct HostSettings {
     pub(crate) max_fds: Option<usize>,
     /// With whose rights it is changed.
     pub(crate) ownership: Option<Ownership>,
-    /// What becomes of its ACLs.
+    /// The use of its ACLs.
     pub(crate) acls: Option<HostAcls>,
     /// How long a call may take; zero: without a limit.
     pub(crate) call_timeout: Option<Duration>,
 }
 
-/// Where a list of options stands, which decides which are valid.
+/// The place of a list of options, which decides which are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// After `-o`, for a source of this kind; `None`: a file of mounts, whose sources have their own lists.
@@ -330,7 +330,7 @@ mod tests {
         let settings = good(list, ON_RAM);
         let mount = &settings.mount;
         assert!(mount.read_only && mount.allow_other && !mount.nosuid && !mount.session.acl);
-        // The kernel's mount ignores both unless it must not; what is below does not.
+        // The kernel's mount ignores both unless it must not; the options below do not.
         assert!(mount.nodev && Settings::new().mount.nosuid && Settings::new().flags == MountFlags::default());
         assert_eq!((mount.threads, mount.max_write, settings.checks()), (Some(3), 128 << 10, Checks::Own));
         assert_eq!((mount.session.shown.uid, mount.session.shown.umask), (Some(7), Some(0o027)));

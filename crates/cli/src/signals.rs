@@ -27,7 +27,7 @@ pub(crate) enum Woken {
 }
 
 impl Signals {
-    /// Listens from now on, except for signals that the parent process ignored (`nohup`).
+    /// Begins to listen, except for signals that the parent process ignored (`nohup`).
     pub(crate) fn listen() -> io::Result<Self> {
         let (arrived, sender) = UnixStream::pair()?;
         arrived.set_nonblocking(true)?;

@@ -40,7 +40,7 @@ pub(crate) struct Source {
     mounts: Vec<PlannedMount>,
 }
 
-/// A command line's source, and what its options set of the mount.
+/// A command line's source, and the mount settings of its options.
 #[derive(Debug)]
 pub(crate) struct SourceAndSettings {
     /// The tree to make.
@@ -60,14 +60,14 @@ struct PlannedMount {
     origin: Option<Origin>,
 }
 
-/// What a SOURCE names.
+/// The thing that a SOURCE names.
 enum Named {
     Kind(Kind),
     /// A file of mounts, by its absolute path.
     MountsFile(PathBuf),
 }
 
-/// What can be mounted in a tree.
+/// A source that can be mounted in a tree.
 #[derive(Clone, Debug)]
 enum Kind {
     /// A tree in memory.
@@ -87,7 +87,7 @@ pub(crate) struct SourceError {
     problem: Box<Problem>,
 }
 
-/// What is wrong with a source.
+/// The defect of a source.
 #[derive(Debug, Error)]
 enum Problem {
     #[error("{}: no such directory or file (use a directory, a TOML file of mounts, s3://BUCKET/PREFIX, or {RAM} for memory)", show(.0))]
@@ -171,7 +171,7 @@ impl Source {
             Named::MountsFile(path) => Self { mounts: mounts_file::read(&path)?, name: path.into() },
         };
         if let Some(access_times) = settings.access_times {
-            // Those of a file of mounts have their own lists, which come before.
+            // The sources in a file of mounts have their own lists, which come before.
             source.mounts.iter_mut().for_each(|mount| mount.settings.set_access_times(access_times));
         }
         // A kernel that accesses the files itself waits without a deadline.
@@ -181,7 +181,8 @@ impl Source {
         settings.mount.session.checks = settings.checks();
         let acls = acls_of(&settings);
         source.mounts.iter_mut().for_each(|mount| mount.settings.host.acls = Some(acls));
-        // The host knows nothing of owners and modes that are only shown: it would refuse what these allow.
+        // The host does not have owners and modes that are only shown: it would refuse operations
+        // that these allow.
         if settings.mount.session.shown != Shown::default() {
             source.mounts.iter_mut().for_each(|mount| mount.settings.host.ownership = Some(Ownership::Daemon));
         }
@@ -246,8 +247,9 @@ impl Source {
     }
 }
 
-/// What becomes of the ACLs of directories: if the kernel checks permissions, it reads those that it needs. Where the session
-/// checks, and root mounts, all callers are root, to whom no ACL refuses anything.
+/// The use of the ACLs of directories: if the kernel checks permissions, it reads the ACLs that it
+/// needs. Where the session checks, and root mounts, all callers are root, to whom no ACL refuses
+/// anything.
 fn acls_of(settings: &Settings) -> HostAcls {
     let is_roots = rustix::process::geteuid().is_root();
     match (settings.mount.session.acl, settings.mount.session.checks) {
@@ -323,7 +325,7 @@ impl PlannedMount {
 }
 
 impl Named {
-    /// What `source` names; relative paths start from `from`.
+    /// The thing that `source` names; relative paths start from `from`.
     fn of(source: &OsStr, from: &Path) -> Result<Self, Problem> {
         if source.as_bytes().starts_with(RAM.as_bytes()) {
             return Ok(Self::Kind(Kind::Ram));

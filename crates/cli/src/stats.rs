@@ -84,7 +84,7 @@ impl CommandError for StatsError {
     }
 }
 
-/// Prints the status of a mount, or what happens there during an interval.
+/// Prints the status of a mount, or its counts during an interval.
 pub(crate) fn run(stats: &Stats, out: &mut impl Write) -> Result<(), StatsError> {
     let mount = control::find(&stats.mountpoint)?;
     let mut status = control::status(&mount)?;

@@ -47,7 +47,7 @@ pub(crate) enum UnmountError {
     #[error("{}: mounted by user {uid} (unmount it as that user or as root)", show(.path))]
     OtherUser { path: PathBuf, uid: u32 },
 
-    /// There is no helper.
+    /// The helper does not exist.
     #[error("{}: fusermount3 not found, which other users than root need (install the package fuse3)", show(.0))]
     NoHelper(PathBuf),
 

@@ -1,12 +1,14 @@
 //! Checkers of permissions: the kernel or the session, for each request under each set of options.
 //!
 //! # What it is
-//! [`Right`] is what a request needs a permission for, [`right`] names it for each request, and [`checker`] is the table: which
-//! side checks that right under a set of options. A set that leaves a right to nobody is refused ([`refusal`]), by
+//! [`Right`] is the action for which a request needs a permission, [`right`] names it for each
+//! request, and [`checker`] is the table: which side checks that right under a set of options. A
+//! set that leaves a right to nobody is refused ([`refusal`]), by
 //! [`Session::new`](crate::Session::new) and by [`mount`](crate::mount).
 //!
 //! # What it is not
-//! The checks: those of the session are in `session/callers.rs`, which chooses the credentials of each request.
+//! The checks: `session/callers.rs` has the session's checks, and chooses the credentials of each
+//! request.
 //!
 //! # Where it comes from
 //! Linux's `fs/fuse/dir.c`: `fuse_permission`, `fuse_allow_current_process`; `default_permissions` and `allow_other` in
@@ -17,7 +19,7 @@ use crate::options::{Checks, MountOptions, SessionOptions};
 use std::fmt;
 
 named! {
-    /// What a request needs a permission for.
+    /// The action for which a request needs a permission.
     Right {
         Search = "searching directories", "To search a directory for a name.";
         CachedName = "the use of names that the kernel has cached", "To use a name that the kernel has cached. It sends no request.";
@@ -68,7 +70,7 @@ pub struct CheckedOptions {
 }
 
 impl CheckedOptions {
-    /// Those of a session whose transport lets one user in, or has a kernel that checks ACLs.
+    /// The options of a session whose transport lets one user in, or has a kernel that checks ACLs.
     fn of_session(session: &SessionOptions) -> Self {
         let SessionOptions { checks, no_open, acl, idmap, .. } = *session;
         let shows_owner = session.shown.uid.or(session.shown.gid).is_some();
@@ -80,7 +82,8 @@ impl CheckedOptions {
     }
 }
 
-/// The right that a request needs. `None`: none, or none but that of an earlier request (a listing needs an open directory).
+/// The right that a request needs. `None`: it needs no right, or the right was checked by an
+/// earlier request (a listing needs an open directory).
 #[must_use]
 pub const fn right(op: Op) -> Option<Right> {
     match op {
@@ -113,7 +116,8 @@ pub const fn checker(options: CheckedOptions, right: Right) -> Checker {
     match (checks, right) {
         // Few requests name the caller.
         (Checks::Own, _) if idmap => Checker::Nobody,
-        // The kernel takes the shown owner of a file for its owner. The session refuses set-id bits to that user, whom it must know.
+        // For the kernel the shown owner of a file is its owner. The session refuses set-id bits to
+        // that user, so it needs the caller's number.
         (_, Right::Attributes) if idmap && shows_owner => Checker::Nobody,
         // Without `FUSE_POSIX_ACL` the kernel checks modes only.
         (Checks::Kernel, Right::AclEntries) if !acl => {
@@ -138,9 +142,10 @@ pub const fn checker(options: CheckedOptions, right: Right) -> Checker {
     }
 }
 
-/// The side that checks where no option decides. The session, for a mount that only root can reach: no check of root's rights
-/// refuses anything but to execute what is not executable, which both sides do refuse, and the kernel's checks cost it a
-/// GETATTR after each change of a directory. A process of root's that has given up `CAP_DAC_OVERRIDE` is not checked then.
+/// The side that checks where no option decides. The session, for a mount that only root can reach:
+/// a check of root's rights refuses only to execute a file that is not executable, which both sides
+/// refuse anyway, and the kernel's checks cost it a GETATTR after each change of a directory. A
+/// root process that has dropped `CAP_DAC_OVERRIDE` is not checked then.
 #[must_use]
 pub fn default_checks(options: &MountOptions) -> Checks {
     default_checks_of(rustix::process::geteuid().is_root(), options)
@@ -164,7 +169,7 @@ pub struct Refusal {
     pub option: &'static str,
     /// The option that it cannot be combined with.
     pub with: &'static str,
-    /// What nobody would check.
+    /// The right that nobody would check.
     pub right: Right,
 }
 

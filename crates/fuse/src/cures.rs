@@ -1,14 +1,12 @@
-//! Errors that a person must know of, each logged once with its cure.
+//! Errors that the administrator must hear of, each logged once with its cure.
 //!
 //! # What it is
-//! A program that gets `ENOSPC` or `EMFILE` reports a number; the administrator can mend the cause. So the first reply with
-//! such an error writes a line to the log. Later ones are only counted ([`crate::Metrics`]).
+//! A program that gets `ENOSPC` or `EMFILE` reports a number; the administrator can remove the
+//! cause. So the first reply with such an error writes a line to the log. Later ones are only
+//! counted ([`crate::Metrics`]).
 //!
 //! # What it is not
 //! A log of all errors: most are answers (`ENOENT`), or about one file (`EACCES`).
-//!
-//! # How it is locked
-//! Not at all.
 //!
 //! # Where it comes from
 //! `printk_once` of Linux; own code.
@@ -16,7 +14,7 @@
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vfs::Errno;
 
-/// The errors: what has happened, and what helps.
+/// The errors: the event, and the cure.
 const CURES: [(Errno, &str, &str); 6] = [
     (
         Errno::ENOSPC,

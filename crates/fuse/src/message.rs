@@ -1,15 +1,13 @@
 //! The parts of an error message, which reads `what: why (what to do)`.
 //!
 //! # What it is
-//! [`show`] writes the path that stands first, [`Reason`] and [`without_number`] the system's reason, [`one_line`] the words of
-//! another program, and [`shell_word`] a path in the command that the message proposes. The commands `lightfoot` and `lightfoot-lab` and the errors of
-//! this crate are made of these.
+//! [`show`] writes the path at the front, [`Reason`] and [`without_number`] the system's reason,
+//! [`one_line`] the words of another program, and [`shell_word`] a path in the command that the
+//! message proposes. The commands `lightfoot` and `lightfoot-lab` and the errors of this crate use
+//! these.
 //!
 //! # What it is not
 //! An error type: each command has one, with its exit statuses.
-//!
-//! # How it is locked
-//! Not at all: it has no state.
 //!
 //! # Where it comes from
 //! Own code, and the messages of coreutils and git.

@@ -9,10 +9,11 @@
 //! A trace: it does not keep single operations. Latencies are exact to 1/16; counts and sums are exact.
 //!
 //! # How it is locked
-//! A [`Mutex`] for each of 32 shards, chosen by the thread's index and held for one record, so threads hardly ever wait. A
-//! snapshot locks one shard after the other, so it may or may not have what is recorded meanwhile. Requests in flight are a
-//! count beside the lock: the thread that begins a request adds 1 to its own, and the thread that ends it takes 1 off its own,
-//! so one alone may be below zero, and the sum is right.
+//! A [`Mutex`] for each of 32 shards, chosen by the thread's index and held for one record, so
+//! threads hardly ever wait. A snapshot locks one shard after the other, so it may lack records
+//! made meanwhile. Requests in flight are a count beside the lock: the thread that begins a request
+//! adds 1 to its own, and the thread that ends it takes 1 off its own, so one alone may be below
+//! zero, and the sum is right.
 //!
 //! # Memory
 //! About 4 KiB for each operation in each shard that has recorded it.
@@ -65,7 +66,7 @@ struct MetricShard {
     in_flight: AtomicI64,
 }
 
-/// What one shard has recorded.
+/// The records of one shard.
 struct Recorded {
     /// By operation.
     ops: Box<[Option<Box<Record>>]>,
@@ -99,7 +100,7 @@ impl Metrics {
         }
     }
 
-    /// Logs an error that a person must know of, once.
+    /// Logs, once, an error that the administrator must hear of.
     pub(crate) fn note_error(&self, op: Op, errno: Errno) {
         self.cures.note(op.name(), errno);
     }

@@ -1,8 +1,9 @@
 //! Mounting: checks the mount point, mounts a tree, and unmounts it.
 //!
 //! # What it is
-//! [`mount`] checks the mount point first, so that an error names what is wrong with it. Then the kernel mounts: directly for
-//! root, by `fusermount3` for others. Threads of this process serve the requests. [`Mounted`] unmounts.
+//! [`mount`] checks the mount point first, so that an error names its defect. Then the kernel
+//! mounts: directly for root, by `fusermount3` for others. Threads of this process serve the
+//! requests. [`Mounted`] unmounts.
 //!
 //! # Where it comes from
 //! `fuse(4)`, `mount.fuse(8)`, `umount2(2)`.
@@ -133,7 +134,7 @@ pub struct Mounted {
 
 /// Mounts `vfs` on the directory `mountpoint`. Threads of this process serve its requests.
 ///
-/// Unmounts first what a server that has exited left there.
+/// Unmounts first a mount that an exited server has left there.
 ///
 /// # Errors
 /// See [`MountError`].
@@ -141,7 +142,7 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     mount_part(vfs, Part::whole(vfs).map_err(MountError::NoRoot)?, mountpoint, options)
 }
 
-/// The same for a part of the tree.
+/// As [`mount()`], for a part of the tree.
 ///
 /// # Errors
 /// See [`MountError`].
@@ -185,7 +186,8 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
         let _open = open_while_served;
         match server.run(|| direct::abort(&at_end, device)) {
             Err(error) if !is_aborted(&error) => Err(error),
-            // The device reads the same whether the mount is gone or somebody has aborted the connection.
+            // The device reports the same if the mount has ended and if somebody has aborted the
+            // connection.
             _ if is_left_behind(&at_end, device) => Err(aborted()),
             _ => Ok(()),
         }
@@ -255,13 +257,14 @@ impl Mounted {
         self.device
     }
 
-    /// What carries its requests.
+    /// The transport of its requests.
     #[must_use]
     pub fn transport_kind(&self) -> &TransportKind {
         &self.transport_kind
     }
 
-    /// A descriptor for `poll(2)` that becomes readable when the mount is gone, for any reason, and the server has ended.
+    /// A descriptor for `poll(2)` that becomes readable when the mount has ended, for any reason,
+    /// and the server too.
     #[must_use]
     pub fn end(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
@@ -271,12 +274,13 @@ impl Mounted {
     /// server ends. To end it earlier, exit the process; the kernel then fails all requests.
     ///
     /// # Errors
-    /// Those of `umount2(2)`; an error without errno if another mount covers this one.
+    /// As for `umount2(2)`; an error without errno if another mount covers this one.
     pub fn unmount(&self) -> io::Result<()> {
         if self.is_over() && !is_left_behind(&self.mountpoint, self.device) {
             return Ok(());
         }
-        // Another process may have mounted on top of this mount, or on the mount point after this mount was gone.
+        // Another process may have mounted on top of this mount, or on the mount point after this
+        // mount ended.
         let is_ours = |mount: &MountInfo| mount.device == self.device;
         if self.device != 0
             && let Ok(mounts) = mountinfo::stack(&self.mountpoint)
@@ -303,13 +307,13 @@ impl Mounted {
         unmount(&self.mountpoint, flags | UnmountFlags::NOFOLLOW)
     }
 
-    /// Whether the mount is gone, for any reason, and the server has ended.
+    /// Whether the mount has ended, for any reason, and the server too.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.server.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits until the mount is gone, for any reason.
+    /// Waits until the mount has ended, for any reason.
     ///
     /// # Errors
     /// The error that ended the server; one of the kind `ConnectionAborted` if the connection was aborted while it was mounted: by
@@ -348,10 +352,11 @@ fn lock_mountpoint(full: &Path) -> Option<File> {
     None
 }
 
-/// Whether the mount on `mountpoint` has no connection to a server. Every operation on it that reaches the server fails with
-/// `ENOTCONN`; the kernel may still answer `lstat(2)` from its cache, so the attributes are requested from the server. With
-/// io_uring the kernel takes some time to end the connection of a server that has exited: until then requests fail with
-/// `ECANCELED`, at most one for each slot, and then wait for the end, with `ECONNABORTED`.
+/// Whether the mount on `mountpoint` has no connection to a server. Every operation on it that
+/// reaches the server fails with `ENOTCONN`; the kernel may still answer `lstat(2)` from its cache,
+/// so the attributes are requested from the server. With io_uring the kernel takes some time to end
+/// the connection of a server that has exited. Before that end, requests fail with `ECANCELED`, at
+/// most one for each slot; later ones wait for the end and fail with `ECONNABORTED`.
 fn is_dead(mountpoint: &Path) -> bool {
     let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
     let mut looks = (0..MAX_LOOKS).map(|_| statx(CWD, mountpoint, how, StatxFlags::TYPE).err());
@@ -412,13 +417,14 @@ fn aborted() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, "it was aborted, by somebody or after a timeout of requests")
 }
 
-/// Whether the kernel has ended the connection while it handed over a request: `ECONNABORTED`, also when a detached mount goes with
-/// the last process that used it. (`ENODEV`, the other way, ends the server without an error.)
+/// Whether the kernel has ended the connection while it handed over a request: `ECONNABORTED`, also
+/// when a detached mount ends with the last process that used it. (`ENODEV`, the other way, ends
+/// the server without an error.)
 fn is_aborted(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }
 
-/// What the user can do about a mount point that cannot be used.
+/// A remedy for the user whose mount point cannot be used.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "create it with `mkdir -p`",
@@ -449,7 +455,7 @@ fn refused(mountpoint: &Path, error: HelperError) -> MountError {
 mod tests {
     use super::*;
 
-    /// What the threads of a mount do when one of them ends by an error.
+    /// The other threads of a mount stop when one ends by an error.
     #[test]
     fn a_mount_over_io_uring_ends_when_its_threads_are_stopped() {
         let offer = std::fs::read_to_string("/sys/module/fuse/parameters/enable_uring").unwrap_or_default();

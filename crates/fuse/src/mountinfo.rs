@@ -59,7 +59,7 @@ impl MountInfo {
 /// All mounts. Of several on one mount point, the last is the visible one.
 ///
 /// # Errors
-/// Those of `open(2)` and `read(2)`: `ENOENT` if `/proc` is not mounted.
+/// As for `open(2)` and `read(2)`: `ENOENT` if `/proc` is not mounted.
 pub fn list() -> io::Result<Vec<MountInfo>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
@@ -67,7 +67,7 @@ pub fn list() -> io::Result<Vec<MountInfo>> {
 /// The mounts on `mountpoint`, an absolute path without symbolic links. The last is the visible one.
 ///
 /// # Errors
-/// Those of [`list`].
+/// As for [`list`].
 pub fn stack(mountpoint: &Path) -> io::Result<Vec<MountInfo>> {
     let mut mounts = list()?;
     mounts.retain(|mount| mount.mountpoint == mountpoint);
@@ -77,7 +77,7 @@ pub fn stack(mountpoint: &Path) -> io::Result<Vec<MountInfo>> {
 /// The visible mount on `mountpoint`, an absolute path without symbolic links.
 ///
 /// # Errors
-/// Those of [`list`].
+/// As for [`list`].
 pub fn top(mountpoint: &Path) -> io::Result<Option<MountInfo>> {
     Ok(stack(mountpoint)?.pop())
 }

@@ -1,24 +1,25 @@
 //! Nodes: the files that the kernel names by number, with the count of its lookups of each.
 //!
 //! # What it is
-//! FUSE names files by a node id. Each reply to a lookup adds one to the kernel's count for a node. A forget subtracts from
-//! it; at 0 the kernel does not use the number again, and the node is removed. The caller chooses the id (the file's inode
-//! number, so that the id is the same when the file is found again). The table reports if another file that the kernel
-//! knows has it.
+//! FUSE names files by a node id. Each reply to a lookup adds one to the kernel's count for a node.
+//! A forget subtracts from it; at 0 the kernel does not use the number again, and the node is
+//! removed. The caller chooses the id (the file's inode number, so that the id is the same when the
+//! file is found again). The table reports if another file in the kernel's cache has it.
 //!
 //! # What it is not
-//! A cache: a node is here because the kernel has it. [`Nodes::coldest`] finds nodes that were not used lately, so that
-//! the session can ask the kernel to drop them. Only the kernel's forget removes a node.
+//! A cache: a node is here because the kernel has it. [`Nodes::coldest`] finds nodes that were not
+//! used lately, so that the session can request that the kernel drops them. Only the kernel's
+//! forget removes a node.
 //!
 //! # How it is locked
 //! The hash of its id assigns a node to one of 64 shards. One [`Mutex`] protects a shard; it is held for one operation or
 //! for a window of slots. Values are made and dropped without a lock. They are cloned under it, so a clone should be
 //! cheap: an `Arc`. The root is outside of the shards and needs no lock.
 //!
-//! A forget and a lookup of one id take the same lock. A lookup finds the node and raises its count in one critical
-//! section; a forget lowers the count and removes the node in one critical section. If the lookup is first, the node
-//! stays. If it is second, it does not find the node and makes a new one. So no reply has a number that is gone, and no
-//! count is lost.
+//! A forget and a lookup of one id take the same lock. A lookup finds the node and raises its count
+//! in one critical section; a forget lowers the count and removes the node in one critical section.
+//! If the lookup is first, the node stays. If it is second, it does not find the node and makes a
+//! new one. So no reply has the number of a removed node, and no count is lost.
 //!
 //! # Memory
 //! Beside id and value 25 to 32 bytes a node from 10,000 nodes on: 16 in its slot, the rest for slots in reserve and for the
@@ -38,7 +39,7 @@ use prim::seed;
 use shard::{Key, Lookup, Shard};
 use sync::Mutex;
 
-/// The id of the root, which the kernel knows without a lookup and never forgets.
+/// The id of the root, which the kernel has without a lookup and never forgets.
 pub(crate) const ROOT: u64 = 1;
 
 /// Shards, each with its own lock. (loom tracks every lock.)
@@ -48,14 +49,15 @@ const SHARD_BITS: u32 = if cfg!(loom) { 0 } else { 6 };
 /// Slots that the clock or a visit looks at before it releases the shard's lock.
 const WINDOW: usize = 1024;
 
-/// How the kernel names a node. When the node is gone the number may be used again with another generation.
+/// The kernel's name of a node. After the node is removed, the number may be used again with
+/// another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeId {
     pub(crate) id: u64,
     pub(crate) generation: u64,
 }
 
-/// The table; see the module's description. `V` is what requests need of a file.
+/// The table; see the module's description. `V` is the data that requests need of a file.
 pub(crate) struct Nodes<V> {
     root: V,
     shards: Box<[NodeShard<V>]>,
@@ -129,8 +131,8 @@ impl<V: Clone> Nodes<V> {
         }
     }
 
-    /// The node `id`, for a request that names it; marks it as used. `None` if the kernel does not know such a node, or
-    /// has forgotten it.
+    /// The node `id`, for a request that names it; marks it as used. `None` if the kernel does not
+    /// have the node, or has forgotten it.
     #[inline]
     pub(crate) fn get(&self, id: u64) -> Option<V> {
         if id == ROOT {
@@ -141,7 +143,7 @@ impl<V: Clone> Nodes<V> {
         locked.get(key)
     }
 
-    /// The node `id`, if the kernel knows it, for a notice about it. Counts and marks nothing.
+    /// The node `id`, if the kernel has it, for a notice about it. Counts and marks nothing.
     pub(crate) fn find(&self, id: u64) -> Option<(NodeId, V)> {
         if id == ROOT {
             return Some((NodeId { id: ROOT, generation: 0 }, self.root.clone()));
@@ -151,9 +153,10 @@ impl<V: Clone> Nodes<V> {
         found.map(|(generation, value)| (NodeId { id, generation: generation.into() }, value))
     }
 
-    /// The kernel takes back `lookups` lookups of `id`. At 0 the node is removed and its value returned, so that the caller
-    /// drops it without a lock. More lookups than were counted, and an unknown id, remove what there is; they are counted,
-    /// and logged the first time. Does nothing for the root.
+    /// The kernel takes back `lookups` lookups of `id`. At 0 the node is removed and its value
+    /// returned, so that the caller drops it without a lock. More lookups than were counted remove
+    /// the node; they, and an unknown id, are counted, and logged the first time. Does nothing for
+    /// the root.
     pub(crate) fn forget(&self, id: u64, lookups: u64) -> Option<V> {
         if id == ROOT || lookups == 0 {
             return None;
@@ -218,10 +221,11 @@ impl<V: Clone> Nodes<V> {
         self.excess.load(Relaxed)
     }
 
-    /// Appends to `out` up to `n` nodes that no request used since the clock last came by. The hand goes over the slots,
-    /// takes the mark off each node that was used, and takes the node that had no mark. It stops after one round at the
-    /// latest, so fewer than `n` nodes come out if most were used; the next call finds more. The nodes stay until the
-    /// kernel forgets them. Never the root.
+    /// Appends to `out` up to `n` nodes that no request used since the last round of the clock. The
+    /// hand passes over the slots, removes the mark of each node that was used, and takes each node
+    /// that had no mark. It stops after one round at the latest, so it finds fewer than `n` nodes
+    /// if most were used; the next call finds more. The nodes stay until the kernel forgets them.
+    /// Never the root.
     pub(crate) fn coldest(&self, n: usize, out: &mut Vec<(u64, V)>) {
         let full = out.len().saturating_add(n);
         for _ in 0..SHARDS {
@@ -236,7 +240,7 @@ impl<V: Clone> Nodes<V> {
         }
     }
 
-    /// The clock in one shard, until `out` has `enough` nodes or the hand has gone round.
+    /// The clock in one shard, until `out` has `enough` nodes or the hand has made one round.
     fn sweep(&self, at: usize, enough: usize, out: &mut Vec<(u64, V)>) {
         let mut left = self.shards[at].0.lock().slots();
         while left > 0 && out.len() < enough {

@@ -1,4 +1,4 @@
-//! Notices: messages to the kernel that no request asked for, and the thread that sends them.
+//! Notices: messages to the kernel that do not reply to a request, and the thread that sends them.
 //!
 //! # What it is
 //! A queue of names and nodes that the kernel must invalidate, and the thread that sends them. A notice about a directory
@@ -39,23 +39,24 @@ use std::thread::{self, JoinHandle};
 /// A call that takes longer is logged: the kernel waits for a lock, perhaps for ever.
 pub(crate) const SLOW: Duration = Duration::from_millis(500);
 
-/// The kernel does not know the name or node, so there is nothing to invalidate.
+/// The kernel does not have the name or node, so there is nothing to invalidate.
 const ENOENT: i32 = 2;
 
 /// A notice that the kernel refuses for a reason that may pass is sent so many times.
 const MAX_TRIES: u8 = 3;
 
-/// What the kernel must invalidate, or should forget.
+/// A thing that the kernel must invalidate, or should forget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// The name `name` in the directory `parent`, whether it exists or not, must be looked up before its next use. Harmless
-    /// for a name in use: it stays the path of open files and working directories, and what is mounted there stays.
+    /// The name `name` in the directory `parent`, whether it exists or not, must be looked up
+    /// before its next use. Harmless for a name in use: it stays the path of open files and working
+    /// directories, and a mount there stays.
     Expire { parent: u64, name: Box<[u8]> },
     /// The kernel must drop the name, also while processes use it. Not for directories, nor for files that are open.
     Drop { parent: u64, name: Box<[u8]> },
     /// The file `child` had the name `name` in the directory `parent`, and no other, and was removed. Not for directories.
     Delete { parent: u64, child: u64, name: Box<[u8]> },
-    /// The kernel should forget those of these nodes that nothing uses.
+    /// The kernel should forget each of these nodes that nothing uses.
     Prune(Box<[u64]>),
     /// The attributes of `node`, and `len` bytes of its cached data from `offset` on. `len` 0: up to the end. A negative
     /// `offset`: only the attributes.
@@ -117,7 +118,7 @@ impl Notices {
     /// A queue for `capacity` notices (at least 1), with its thread, `lightfoot-notices`.
     ///
     /// # Errors
-    /// Those of `pthread_create(3)`.
+    /// As for `pthread_create(3)`.
     pub(crate) fn start(sender: impl Sender, capacity: usize, metrics: Arc<Metrics>) -> io::Result<Self> {
         Self::start_with(sender, capacity, metrics, SLOW)
     }
@@ -244,7 +245,7 @@ impl Shared {
         Some(task)
     }
 
-    /// Ends the current task. What the kernel has refused goes to the end of the queue.
+    /// Ends the current task. A notice that the kernel has refused moves to the end of the queue.
     fn sent(&self, task: Task, result: io::Result<()>) {
         // Counted before the call is marked as done, so that a flush returns with it counted.
         let failure = result.err().filter(|error| error.raw_os_error() != Some(ENOENT));

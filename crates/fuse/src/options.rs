@@ -26,7 +26,7 @@ pub struct Shown {
     pub umask: Option<u32>,
 }
 
-/// How long the kernel may cache what it learns.
+/// How long the kernel may cache answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttls {
     /// The file that a name leads to.
@@ -57,16 +57,16 @@ pub struct SessionOptions {
     pub checks: Checks,
     /// Overrides of attributes.
     pub shown: Shown,
-    /// How long the kernel may cache what it learns.
+    /// How long the kernel may cache answers.
     pub ttls: Ttls,
     /// Others change the tree's files too, and a file system reports that ([`vfs::Invalidator`]), though not for all files.
     /// Then the kernel drops its pages of a file also when it finds that the file has another size or time; and before
     /// Linux 6.2, which cannot expire names, it caches names only for [`Ttls::negative`].
     pub reports_changes: bool,
-    /// The program changes the tree itself, too, or mounts it more than once. Operations on the tree that do not come from this
-    /// session then invalidate what the kernel has cached.
+    /// The program changes the tree itself, too, or mounts it more than once. Operations on the
+    /// tree that do not come from this session then invalidate the kernel's cache.
     pub tree_changes: bool,
-    /// The number of nodes above which the session asks the kernel to drop some.
+    /// The number of nodes above which the session requests that the kernel drops some.
     pub max_nodes: usize,
     /// The kernel collects writes and keeps sizes and times meanwhile. Files opened for writing are then readable too.
     pub writeback: bool,
@@ -75,8 +75,9 @@ pub struct SessionOptions {
     pub kernel_cache: bool,
     /// The kernel reads and writes the backing files of a host directory without requests.
     pub passthrough: bool,
-    /// Locks of `fcntl(2)` and `flock(2)` are taken in the tree, where its other users see them. Otherwise the kernel keeps the
-    /// locks of this mount, as it does those of `flock(2)` with [`no_open`](Self::no_open).
+    /// Locks of `fcntl(2)` and `flock(2)` are taken in the tree, where its other users see them.
+    /// Otherwise the kernel keeps the locks of this mount. With [`no_open`](Self::no_open) it
+    /// always keeps the locks of `flock(2)`.
     pub locks: bool,
     /// The kernel sends no OPEN and RELEASE, also of directories, and reads and writes by node, which saves two requests for each open. For file
     /// systems with [`vfs::Opens::No`]. The caller of a write is then unknown, so each write clears

@@ -1,14 +1,12 @@
-//! Panics: contained where they happen, so that one request, notice or observation fails and the mount goes on.
+//! Panics: contained where they happen, so that only one request, notice or observation fails and
+//! the mount continues.
 //!
 //! # What it is
 //! [`contained`] runs a part of the server. A panic in it is counted ([`Gauge::Panics`]) and logged; the panic hook has
 //! written where it came from.
 //!
 //! # What it is not
-//! A repair: locks of the panicking code are released, and what it had half done stays so.
-//!
-//! # Where it comes from
-//! Own code.
+//! A repair: locks of the panicking code are released, and half-done work stays so.
 
 use crate::metrics::{Gauge, Metrics};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,9 +1,10 @@
 //! Sessions: the operations of FUSE on a tree, for any transport.
 //!
 //! # What it is
-//! One method for each operation, in terms of node ids, handles and names. The methods do not depend on how requests arrive
-//! and replies leave, so a transport over `/dev/fuse`, io_uring or a virtio queue only translates. A node holds a place of
-//! the tree ([`vfs::PathRef`]), so it stays the same file when its name moves or goes.
+//! One method for each operation, in terms of node ids, handles and names. The methods do not
+//! depend on how requests arrive and replies leave, so a transport over `/dev/fuse`, io_uring or a
+//! virtio queue only translates. A node holds a place of the tree ([`vfs::PathRef`]), so it stays
+//! the same file when its name moves or is removed.
 //!
 //! # What it is not
 //! A cache: the tree and the kernel cache names, attributes and pages.
@@ -13,7 +14,8 @@
 //! by [`Session::new`]. Any number of threads may call the methods.
 //!
 //! # Where it comes from
-//! `linux/fuse.h`, `Documentation/filesystems/fuse.rst`; the operations are those of libfuse's low-level interface.
+//! `linux/fuse.h`, `Documentation/filesystems/fuse.rst`; the operations are as in libfuse's
+//! low-level interface.
 
 mod callers;
 mod early;
@@ -79,8 +81,8 @@ pub struct Caller {
     pub gid: u32,
     /// Thread, whose supplementary groups `/proc` has; 0 if unknown.
     pub pid: u32,
-    /// The group of the directory in which it makes a file, if that is a supplementary group of the caller, and the transport
-    /// knows that ([`Session::note_groups`]).
+    /// The group of the directory in which it makes a file, if the caller has that group as a
+    /// supplementary group and the transport has noted it ([`Session::note_groups`]).
     pub group: Option<u32>,
 }
 
@@ -93,7 +95,8 @@ impl Caller {
         ![0, Self::UNKNOWN, owner].contains(&self.uid)
     }
 
-    /// The user and group for which the session acts: root for a user that is not known, whom the kernel has checked.
+    /// The user and group for which the session acts: root for an unknown user, whom the kernel has
+    /// checked.
     fn acting(&self) -> (u32, u32) {
         if self.uid == Self::UNKNOWN { (0, 0) } else { (self.uid, self.gid) }
     }
@@ -117,7 +120,7 @@ impl<'l> NewMode<'l> {
         Self { mode, umask, labels: &[] }
     }
 
-    /// The same with these labels.
+    /// This mode, with these labels.
     #[must_use]
     pub const fn labelled(self, labels: Labels<'l>) -> Self {
         Self { labels, ..self }
@@ -191,8 +194,8 @@ impl Session {
     /// A session for the whole tree `vfs`.
     ///
     /// # Errors
-    /// `EINVAL`: under these options nobody would check some permission ([`crate::refusal`]). Those of opening the root
-    /// directory.
+    /// `EINVAL`: under these options nobody would check some permission ([`crate::refusal`]). As
+    /// for opening the root directory.
     pub fn new(vfs: &Vfs, options: SessionOptions) -> Result<Arc<Self>, Errno> {
         Self::of_part(vfs, Part::whole(vfs)?, options)
     }
@@ -278,7 +281,7 @@ impl Session {
         &self.vfs
     }
 
-    /// Number of nodes that the kernel knows, with the root.
+    /// Number of nodes that the kernel has, with the root.
     #[must_use]
     pub fn known_nodes(&self) -> usize {
         self.nodes.len()
@@ -301,7 +304,7 @@ impl Session {
     /// The place of the node `id`.
     ///
     /// # Errors
-    /// `ESTALE`: the kernel does not know such a node.
+    /// `ESTALE`: the kernel does not have such a node.
     pub(crate) fn node(&self, id: u64) -> Result<Arc<Node>, Errno> {
         self.nodes.get(id).ok_or(Errno::ESTALE)
     }
@@ -318,7 +321,8 @@ impl Session {
         let first = self.shown(&held, if is_backed { held.attr_anew()? } else { held.attr()? });
         let ttls = self.ttls_of(&held);
         let (NodeId { id, generation }, node) = self.node_of(caller, held, first.ino)?;
-        // Observers find the node from now on: a change before this second look is in it, and one after it becomes a notice.
+        // Observers can find the node after this point: a change before the second look at the
+        // attributes is in it, and a later change becomes a notice.
         let mut attr = if is_backed { first } else { node.attr().map_or(first, |attr| self.shown(&node, attr)) };
         let had_names = node.note_names(&attr);
         let generation = self.generation(&node, id == attr.ino, generation);
@@ -327,7 +331,7 @@ impl Session {
         Ok((Entry { node: id, generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr }, had_names))
     }
 
-    /// For how long the kernel may cache what it learns of `held`.
+    /// For how long the kernel may cache answers about `held`.
     fn ttls_of(&self, held: &PathRef) -> Ttls {
         let ttls = &self.options.ttls;
         let valid = held.valid();
@@ -352,7 +356,7 @@ impl Session {
         let is_same = |known: &Arc<Node>| known.identity() == inode && known.mount_id() == mount;
         let held = Arc::new(self.user_budgets.node(caller, held));
         let others = other_ids(inode);
-        // Relaxed: the table's locks order what is looked for there.
+        // Relaxed: the table's locks order the nodes there.
         let has_others = self.has_others.load(Relaxed);
         let known_other = others.clone().filter(|_| has_others);
         let known_other = known_other.filter(|id| self.nodes.find(*id).is_some_and(|(_, known)| is_same(&known)));
@@ -425,7 +429,7 @@ impl Session {
     /// GETATTR: attributes, and how long the kernel may cache them.
     ///
     /// # Errors
-    /// `ESTALE`; those of the file system.
+    /// `ESTALE`; the file system's errors.
     pub fn getattr(&self, node: u64) -> Result<(Attr, Duration), Errno> {
         let held = self.node(node)?;
         let attr = held.attr_anew()?;
@@ -447,7 +451,7 @@ impl Session {
     /// READLINK.
     ///
     /// # Errors
-    /// `ESTALE`; `EINVAL` if the node is not a symbolic link; those of the file system.
+    /// `ESTALE`; `EINVAL` if the node is not a symbolic link; the file system's errors.
     pub fn readlink(&self, node: u64) -> Result<Vec<u8>, Errno> {
         self.callers.everyone().read_link_held(&**self.node(node)?)
     }

@@ -1,14 +1,16 @@
 //! The transport: serves the messages of the kernel's protocol with a [`Session`].
 //!
 //! # What it is
-//! [`Transport::serve`] reads a request from its bytes, hands it to the session, and sends the reply. Each of the functions
-//! `answer_open`, `answer_contents`, `answer_entry`, `answer_attributes`, `answer_directory` and `answer_lock` writes the replies
-//! of some operations, and passes the others on to the next. Requests are timed here,
-//! from before the call until the reply is sent. [`Server`] does that for all messages of a connection, on several threads: those
-//! that come through io_uring, where the kernel offers it, or those of `/dev/fuse`.
+//! [`Transport::serve`] reads a request from its bytes, hands it to the session, and sends the
+//! reply. Each of the functions `answer_open`, `answer_contents`, `answer_entry`,
+//! `answer_attributes`, `answer_directory` and `answer_lock` writes the replies of some operations,
+//! and passes the others on to the next. Requests are timed here, from before the call until the
+//! reply is sent. [`Server`] does that for all messages of a connection, on several threads:
+//! through io_uring, where the kernel offers it, or `/dev/fuse`.
 //!
 //! # What it is not
-//! A judge of messages: [`fusedev::wire`] reads them. What is malformed gets `EIO`, and nothing else happens.
+//! A judge of messages: [`fusedev::wire`] reads them. A malformed message gets `EIO`, and nothing
+//! else happens.
 //!
 //! # How it is locked
 //! Threads share the session and the registrations of backing files, which have their own locks. Each thread has its buffers.
@@ -63,7 +65,7 @@ pub struct Transport {
     backings: Backings,
 }
 
-/// What comes after a message.
+/// The next step after a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// More messages.
@@ -96,7 +98,7 @@ impl Transport {
         let _serving = self.session.serving();
         let served = contained(self.session.metrics(), "message", || self.serve_request(channel, &request, body));
         served.unwrap_or_else(|| {
-            // If the reply was sent before the panic, the kernel knows no such request any more.
+            // If the reply was sent before the panic, the kernel has no such request any more.
             Reply::new(&**channel, request.header.unique).failed(Errno::EIO);
             Next::More
         })

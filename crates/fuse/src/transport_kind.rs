@@ -1,4 +1,4 @@
-//! What carries the requests and replies of a mount, and why not something else.
+//! The transport of a mount's requests and replies, and the reason why it is not another.
 //!
 //! # Where it comes from
 //! `fs/fuse/dev_uring.c` in Linux; `kernel.io_uring_disabled` in `Documentation/admin-guide/sysctl/kernel.rst`.
@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What carries the requests and replies of a mount.
+/// The transport of a mount's requests and replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportKind {
@@ -100,7 +100,7 @@ impl NoRing {
         }
     }
 
-    /// The reason why a ring could not be made, or its slots could not be registered.
+    /// Why a ring could not be made, or its slots could not be registered.
     pub(crate) fn of(error: &io::Error) -> Self {
         match Errno::from_io_error(error) {
             Some(Errno::PERM) if is_disabled() => Self::Disabled,

@@ -37,15 +37,16 @@ impl Device {
     /// Opens the device: a connection as soon as `mount(2)` gets it.
     ///
     /// # Errors
-    /// Those of `open(2)`.
+    /// As for `open(2)`.
     pub fn open() -> io::Result<Self> {
         Ok(Self(File::options().read(true).write(true).open("/dev/fuse")?.into()))
     }
 
-    /// Another descriptor of the connection, with a separate queue of what it has read.
+    /// Another descriptor of the connection, with a separate queue of the requests that it has
+    /// read.
     ///
     /// # Errors
-    /// Those of `open(2)`; `EINVAL` before the device is mounted.
+    /// As for `open(2)`; `EINVAL` before the device is mounted.
     pub fn try_clone(&self) -> io::Result<Self> {
         let clone = Self::open()?;
         let of = self.0.as_raw_fd();
@@ -62,7 +63,7 @@ impl Device {
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             match rustix::io::read(&self.0, &mut *buffer) {
-                // A device never ends like this; a socket that stands for one does.
+                // A device never ends like this; a socket in place of one does.
                 Ok(0) | Err(Errno::NODEV) => return Ok(None),
                 Ok(len) => return Ok(Some(len)),
                 // The request was interrupted before it could be read.
@@ -75,7 +76,7 @@ impl Device {
     /// Waits until there is something to [`read`](Self::read), or `waker` was called.
     ///
     /// # Errors
-    /// Those of `poll(2)`.
+    /// As for `poll(2)`.
     pub fn wait(&self, waker: &Waker) -> io::Result<()> {
         let mut both = [PollFd::new(&self.0, PollFlags::IN), PollFd::new(waker, PollFlags::IN)];
         loop {
@@ -89,7 +90,8 @@ impl Device {
     /// Replies to the request `unique`: with `body`, or with the errno `error` and no body.
     ///
     /// # Errors
-    /// `ENOENT`: there is no such request any more. `EINVAL`: the kernel takes no such body.
+    /// `ENOENT`: the request does not exist any more. `EINVAL`: the kernel does not accept the
+    /// body.
     pub fn reply(&self, unique: u64, error: i32, body: &[u8]) -> io::Result<()> {
         self.write(OutHeader { len: 0, error: -error, unique }, if error == 0 { body } else { &[] })
     }
@@ -97,7 +99,8 @@ impl Device {
     /// Sends a notice; [`wire::notice`](crate::wire::notice) has the codes and makes bodies.
     ///
     /// # Errors
-    /// `ENOENT`: the kernel does not know the name or node. `EINVAL`: it does not know the notice.
+    /// `ENOENT`: the kernel does not have the name or node. `EINVAL`: it does not support the
+    /// notice.
     pub fn notify(&self, code: i32, body: &[u8]) -> io::Result<()> {
         self.write(OutHeader { len: 0, error: code, unique: 0 }, body)
     }
@@ -122,10 +125,10 @@ impl Device {
         Ok(unsafe { rustix::ioctl::ioctl(&self.0, Call { opcode: BACKING_OPEN, argument }) }?)
     }
 
-    /// Takes a registration back. Files that are open keep what they have.
+    /// Takes a registration back. Files that are open keep theirs.
     ///
     /// # Errors
-    /// `ENOENT`: the kernel does not know the number.
+    /// `ENOENT`: the kernel does not have the number.
     pub fn close_backing(&self, id: i32) -> io::Result<()> {
         // SAFETY: argument: `BACKING_CLOSE` reads a number of 32 bits.
         unsafe { rustix::ioctl::ioctl(&self.0, Call { opcode: BACKING_CLOSE, argument: id }) }?;
@@ -151,8 +154,8 @@ struct Call<T> {
     argument: T,
 }
 
-// SAFETY: argument: the pointer is that of the argument, which lives as long as the call; nothing is stored there, and the
-// output is the returned number alone.
+// SAFETY: argument: the pointer leads to the argument, which lives as long as the call; nothing is
+// stored there, and the output is the returned number alone.
 unsafe impl<T> Ioctl for Call<T> {
     type Output = i32;
 

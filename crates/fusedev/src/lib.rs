@@ -6,10 +6,11 @@
 //! (Linux 6.14).
 //!
 //! # What it is not
-//! A server. It knows no tree, no session and no thread.
+//! A server. It has no tree, no session and no thread.
 //!
 //! # How it is locked
-//! Not at all: each message is one system call, and the kernel takes any number at once. A [`Ring`] belongs to one thread.
+//! Each message is one system call, and the kernel takes any number at once. A [`Ring`] belongs to
+//! one thread.
 //!
 //! # Where it comes from
 //! `include/uapi/linux/fuse.h` and `fs/fuse/dev.c` in Linux; `fuse(4)`.

@@ -39,11 +39,11 @@ use zerocopy::IntoBytes;
 
 pub use slot::{Loan, Reply};
 
-/// What the entry of the waker has in place of the number of a slot.
+/// The number that the entry of the waker has in place of the number of a slot.
 const WAKER: u64 = u64::MAX;
 
-/// The least memory for names and data that the kernel takes (`FUSE_MIN_READ_BUFFER`), and what it uses without
-/// `FUSE_MAX_PAGES`.
+/// The least memory for names and data that the kernel takes (`FUSE_MIN_READ_BUFFER`), and the
+/// memory that it uses without `FUSE_MAX_PAGES`.
 const MIN_PAYLOAD: u32 = 128 << 10;
 
 /// Place for entries that wait to be submitted. If more do, they are submitted before.
@@ -82,11 +82,11 @@ pub enum Wait {
     Never,
     /// Until there is an event.
     ForEvent,
-    /// The same, and no longer than this (Linux 5.11).
+    /// As `ForEvent`, but no longer than this (Linux 5.11).
     AtMost(Duration),
 }
 
-/// What happened in the kernel.
+/// An event in the kernel.
 #[derive(Debug)]
 pub enum Event {
     /// A request.
@@ -95,7 +95,7 @@ pub enum Event {
     Woken,
     /// The kernel did not take a slot for this queue.
     Refused(u16, Errno),
-    /// The kernel did not take a reply. The slot goes on with the next request.
+    /// The kernel did not take a reply. The slot continues with the next request.
     Unanswered(Errno),
     /// The connection has ended.
     Over,
@@ -113,7 +113,8 @@ impl Ring {
     /// A ring without slots. Those that are added have memory for names and data of `payload` bytes: [`payload_bytes`].
     ///
     /// # Errors
-    /// Those of `io_uring_setup(2)`: `EPERM` (forbidden by `kernel.io_uring_disabled`, or a filter), `ENOSYS`, `ENOMEM`.
+    /// As for `io_uring_setup(2)`: `EPERM` (forbidden by `kernel.io_uring_disabled`, or a filter),
+    /// `ENOSYS`, `ENOMEM`.
     pub fn new(device: Arc<Device>, waker: Arc<Waker>, payload: usize) -> io::Result<Self> {
         let mut builder = IoUring::<squeue::Entry128, cqueue::Entry>::builder();
         // One thread uses it, and the kernel does its part when that thread enters: the invariant `enter`.
@@ -134,7 +135,7 @@ impl Ring {
     /// refuses those that it does not take at once.
     ///
     /// # Errors
-    /// Those of [`enter`](Self::enter).
+    /// As for [`enter`](Self::enter).
     pub fn register(&mut self) -> io::Result<()> {
         (self.registered..self.slots.len()).try_for_each(|at| {
             self.registered = at + 1;
@@ -145,7 +146,7 @@ impl Ring {
     /// Makes the kernel refuse a slot: if not all queues have one yet, it then sends requests through [`Device`].
     ///
     /// # Errors
-    /// Those of [`enter`](Self::enter); `EPROTO`: it was not refused.
+    /// As for [`enter`](Self::enter); `EPROTO`: it was not refused.
     pub fn be_refused(&mut self) -> io::Result<()> {
         /// A queue that no machine has.
         const NO_QUEUE: u16 = u16::MAX;
@@ -168,7 +169,7 @@ impl Ring {
     /// Makes [`Event::Woken`] of the next call of the waker.
     ///
     /// # Errors
-    /// Those of [`enter`](Self::enter).
+    /// As for [`enter`](Self::enter).
     pub fn watch(&mut self) -> io::Result<()> {
         /// `POLLIN` of `poll(2)`.
         const READABLE: u32 = 1;
@@ -180,20 +181,20 @@ impl Ring {
         if self.ring.submission().is_full() {
             self.enter(Wait::Never)?;
         }
-        // SAFETY: entry: what it names lives as long as the ring.
+        // SAFETY: entry: the memory that it names lives as long as the ring.
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| Errno::BUSY.into())
     }
 
-    /// Hands the kernel what was answered and added, and then waits for an event.
+    /// Hands the kernel the answered and added entries, and then waits for an event.
     ///
     /// # Errors
-    /// Those of `io_uring_enter(2)`, but for signals and a lack that passes.
+    /// As for `io_uring_enter(2)`, but for signals and a lack that passes.
     pub fn enter(&mut self, wait: Wait) -> io::Result<()> {
         let entered = match wait {
             Wait::Never => self.ring.submit(),
             Wait::ForEvent => self.ring.submit_and_wait(1),
             Wait::AtMost(time) => {
-                // What was pushed is seen by the kernel when the queue is dropped.
+                // The kernel sees the pushed entries when the queue is dropped.
                 drop(self.ring.submission());
                 let time = types::Timespec::from(time);
                 self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&time))
@@ -222,7 +223,7 @@ impl Ring {
     /// The next event that has happened.
     ///
     /// # Errors
-    /// Those of [`enter`](Self::enter).
+    /// As for [`enter`](Self::enter).
     pub fn next_event(&mut self) -> io::Result<Option<Event>> {
         let Some(done) = self.ring.completion().next() else { return Ok(None) };
         if done.user_data() == WAKER {
@@ -232,7 +233,7 @@ impl Ring {
         }
         let at = usize::try_from(done.user_data()).unwrap_or(usize::MAX);
         let slot = self.slots.get_mut(at).and_then(|slot| slot.in_kernel.take().map(|state| (slot, state)));
-        // The kernel completes only what it has.
+        // The kernel completes only its own entries.
         let Some((slot, InKernel { is_new })) = slot else { return Err(Errno::PROTO.into()) };
         if done.result() >= 0 {
             return Ok(Some(Event::Request(Ours { at, arrived: slot.arrived() })));
@@ -269,7 +270,7 @@ impl Ring {
     /// Answers the request in a slot: with a body, or with the errno `error` and no body.
     ///
     /// # Errors
-    /// Those of [`enter`](Self::enter). A body that is longer than the slot becomes `EIO`.
+    /// As for [`enter`](Self::enter). A body that is longer than the slot becomes `EIO`.
     pub fn answer(&mut self, slot: Ours, error: i32, reply: Reply<'_>) -> io::Result<()> {
         let Ours { at, arrived } = slot;
         let slot = &mut self.slots[at];
@@ -306,7 +307,7 @@ fn command(device: &Device, code: u32, queue: u16, commit_id: u64, parts: Option
 fn set_parts(entry: &mut squeue::Entry128) {
     /// Offset of `len` in `struct io_uring_sqe`, in units of 4 bytes.
     const LEN: usize = 24 / 4;
-    // SAFETY: layout: the number lies within the entry.
+    // SAFETY: layout: the number is within the entry.
     let len = unsafe { core::ptr::from_mut(entry).cast::<u32>().add(LEN) };
     // SAFETY: layout: it is a number of 32 bits, aligned as the entry is to 8 bytes.
     unsafe { len.write(slot::PARTS) };

@@ -15,7 +15,7 @@ impl Waker {
     /// One that nobody has used.
     ///
     /// # Errors
-    /// Those of `eventfd(2)`.
+    /// As for `eventfd(2)`.
     pub fn new() -> io::Result<Self> {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }

@@ -1,9 +1,9 @@
 //! The messages of the protocol.
 //!
 //! # What it is
-//! A message is a header, the struct of its operation, and names or data. [`abi`] has the structs, [`request`] reads requests, and
-//! [`extension`] what is appended to them. [`body`] collects the body of a reply, [`init`] negotiates, [`notice`] has messages that
-//! answer no request.
+//! A message is a header, the struct of its operation, and names or data. [`abi`] has the structs,
+//! [`request`] reads requests, and [`extension`] the parts appended to them. [`body`] collects the
+//! body of a reply, [`init`] negotiates, [`notice`] has messages that do not reply to a request.
 //!
 //! # Where it comes from
 //! `include/uapi/linux/fuse.h` in Linux.

@@ -14,8 +14,8 @@
 //! Capabilities of callers that are not root: a caller with access only by a capability is refused by the host.
 //!
 //! # How it is locked
-//! Not at all: Linux keeps credentials for each thread, and these are the kernel's calls, not those of a C library, which
-//! change all threads. An [`Acting`] stays on its thread.
+//! Linux keeps credentials for each thread. These are the kernel's calls, not the C library's,
+//! which change all threads. An [`Acting`] stays on its thread.
 //!
 //! # Where it comes from
 //! `setresuid(2)`, `setgroups(2)`: "C library/kernel differences"; `capabilities(7)`: "Effect of user ID changes on
@@ -69,7 +69,7 @@ pub(crate) struct Acting<'d> {
     has_uid: bool,
     has_gid: bool,
     has_groups: bool,
-    /// What the thread had before.
+    /// The thread's capabilities before.
     capabilities: Option<CapabilitySets>,
     /// Files get no set-id bits.
     strips: bool,
@@ -89,9 +89,10 @@ impl Daemon {
         })
     }
 
-    /// Lets this thread change names, attributes and contents for the caller of `request`. For contents, too, the host
-    /// looks at the groups: a write clears a set-group-id bit that does not stand for execution unless the writer is in the
-    /// file's group, and reserved blocks may be those of a group (`resgid` of ext4).
+    /// Lets this thread change names, attributes and contents for the caller of `request`. For
+    /// contents, too, the host looks at the groups: a write clears a set-group-id bit without an
+    /// execute bit unless the writer is in the file's group, and blocks may be reserved for a group
+    /// (`resgid` of ext4).
     ///
     /// # Errors
     /// `EPERM` if the host refuses the switch.
@@ -149,7 +150,7 @@ impl Acting<'_> {
         if self.strips && !is_dir { mode & !SET_IDS } else { mode }
     }
 
-    /// The user that owns what the thread makes.
+    /// The user that owns new files of the thread.
     pub(crate) fn uid(&self) -> Uid {
         system::user()
     }

@@ -4,9 +4,6 @@
 //! One function for each call. Each takes an [`Acting`], so no thread changes the host without the decision with whose
 //! rights. No other module calls these functions of the host (`tests/it/guarded.rs`).
 //!
-//! # How it is locked
-//! Not at all.
-//!
 //! # Where it comes from
 //! The pages of section 2 of the manual that the functions name.
 

@@ -6,9 +6,6 @@
 //!
 //! # How it is locked
 //! It is not a lock: two changes may overlap.
-//!
-//! # Where it comes from
-//! Own code.
 
 use crate::node::{Attached, NameAt, Node};
 use crate::shared::Shared;
@@ -21,9 +18,9 @@ const MAX_INODES: usize = 2;
 pub(crate) struct Change<'a> {
     shared: &'a Shared,
     names: [Option<NameAt<'a>>; 2],
-    /// Directories in which names change. Their events are those of the names.
+    /// Directories in which names change. The events of the names are also their events.
     dirs: [Option<&'a Inode>; MAX_INODES],
-    /// What changes itself.
+    /// The changed files themselves.
     inodes: [Option<&'a Inode>; MAX_INODES],
 }
 

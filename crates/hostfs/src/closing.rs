@@ -1,9 +1,9 @@
 //! Descriptors that another thread closes.
 //!
 //! # What it is
-//! The VFS evicts an inode on any thread, also on one that serves requests, and an eviction has no deadline. To close the file of a
-//! server may take a request to it (`close(2)` of NFSv4, SMB and FUSE), which hangs if the server does. So one thread closes what evicted
-//! inodes had open.
+//! The VFS evicts an inode on any thread, also on one that serves requests, and an eviction has no
+//! deadline. To close the file of a server may take a request to it (`close(2)` of NFSv4, SMB and
+//! FUSE), which hangs if the server does. So one thread closes the descriptors of evicted inodes.
 //!
 //! # Limitations
 //! While one close hangs, the descriptors of further evicted inodes stay open, and do not count in the budget.
@@ -23,7 +23,8 @@ use std::thread;
 pub(crate) struct Closer(Option<Sender<Fds>>);
 
 impl Closer {
-    /// `may_wait`: a close may take a request to a server. Otherwise there is no thread, and the caller closes.
+    /// `may_wait`: a close may send a request to a server. Otherwise there is no thread, and the
+    /// caller closes.
     pub(crate) fn new(may_wait: bool) -> Self {
         let start = || {
             let (sender, receiver) = channel::<Fds>();
@@ -34,7 +35,7 @@ impl Closer {
         Self(may_wait.then(start).flatten())
     }
 
-    /// Closes what an evicted inode had open. An `O_PATH` descriptor needs no server.
+    /// Closes the descriptors of an evicted inode. An `O_PATH` descriptor needs no server.
     pub(crate) fn close(&self, fds: Fds) {
         if let ([_, Some(_)], Some(sender)) = (&fds, &self.0) {
             let _ = sender.send(fds);

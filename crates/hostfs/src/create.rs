@@ -1,14 +1,16 @@
 //! New files.
 //!
 //! # What it is
-//! The call that makes a file of the requested type, as the caller ([`crate::caller`]), and a `statx(2)` of the result. A
-//! regular file is made by opening it; its descriptor is kept for the open that usually follows. What was made is never
-//! given away or changed by its name, which another program may have exchanged.
+//! The call that makes a file of the requested type, as the caller ([`crate::caller`]), and a
+//! `statx(2)` of the result. A regular file is made by opening it; its descriptor is kept for the
+//! open that usually follows. The new file is never given away or changed by its name, which
+//! another program may have exchanged.
 //!
-//! If the directory has a default ACL, the host applies that to the requested mode. Otherwise the caller's umask is applied
-//! here, and the host applies that of the process once more, so a front end sets it to 0. Otherwise a further call restores the bits that it removed, if the file is
-//! certainly the one that was made: of the caller, and not older than the request. Where the host keeps no time of birth,
-//! a directory or a node then lacks those bits.
+//! If the directory has a default ACL, the host applies the ACL to the requested mode. Otherwise
+//! this file system applies the caller's umask, and the host applies the umask of the process too,
+//! so a front end sets that to 0. If the host removes bits nevertheless, a further call restores
+//! them, if the file is certainly the new one: it belongs to the caller, and is not older than the
+//! request. Where the host keeps no time of birth, a directory or a node then lacks those bits.
 //!
 //! # How it is locked
 //! As [`crate::names`].
@@ -97,8 +99,8 @@ impl Shared {
         Ok(node.id)
     }
 
-    /// Watches a directory that was just made, so that what is cached of it stays valid; returns its attributes since then. If
-    /// that fails, the event of its name expires it.
+    /// Watches a directory that was just made, so that its cached state stays valid; returns its
+    /// attributes after the watch began. If that fails, the event of its name expires it.
     fn watch_new(&self, node: &Node, dir: BorrowedFd<'_>, name: &[u8]) -> Option<Attr> {
         self.watches.as_ref()?;
         let fd = self.open_at(dir, name, OFlags::PATH | OFlags::DIRECTORY).ok()?;

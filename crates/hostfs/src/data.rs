@@ -1,10 +1,11 @@
 //! Contents: open, read, write, storage.
 //!
 //! # What it is
-//! Each open of a file has its own descriptor ([`HostOpen`]). The record has one as well, for calls that come from no
-//! open: that of an open file, if there is one. After the release, a descriptor for reading stays in the record as long as the
-//! budget allows, and the next open takes it. One for writing is closed, as other programs may want to execute the file; not
-//! if nothing else changes the directory.
+//! Each open of a file has its own descriptor ([`HostOpen`]). The record has one as well, for calls
+//! that come from no open: the descriptor of an open file, if there is one. After the release, a
+//! descriptor for reading stays in the record as long as the budget allows, and the next open takes
+//! it. A descriptor for writing is closed, as other programs may want to execute the file; not if
+//! nothing else changes the directory.
 //!
 //! Data that are appended go to the end that the file has on the host at that moment, so two programs that append to one
 //! file lose nothing.
@@ -95,7 +96,8 @@ impl Shared {
             if may_go && !is_last {
                 (state.take_data(), false)
             } else {
-                // The record goes on with it: for the calls that do not come from an open file, and for the next open.
+                // The record keeps the descriptor: for the calls that do not come from an open
+                // file, and for the next open.
                 state.access &= if is_own { !LENT } else { u8::MAX };
                 (None, is_own)
             }
@@ -145,20 +147,21 @@ impl Shared {
         Ok(Written::new(len, inode.attr().blocks.max(blocks)))
     }
 
-    /// A write to the end, which the VFS found at `before`. If another program appends at this moment as well, the end may be that
-    /// of its data.
+    /// A write to the end, which the VFS found at `before`. If another program appends at this
+    /// moment as well, the reported end may be the end of its data.
     fn append(&self, request: &Request, file: &Open<'_>, before: u64, data: &[u8]) -> Result<Written, Errno> {
         let inode = file.inode;
         self.check_writable()?;
         let fd = self.fd_of(file, WRITE)?;
         let _change = self.begin_change_of(inode);
         let len = self.daemon.act(request)?.append(&fd, data).map_err(errno)?;
-        // The data are written: what the host does not report now is requested with the attributes.
+        // The data are written: if the host reports no size now, it is requested with the
+        // attributes.
         let (end, blocks) = match host::stat_fd(fd.as_fd()) {
             Ok(stat) => (stat.stx_size, stat.stx_blocks),
             Err(_) => (before + len as u64, inode.attr().blocks),
         };
-        // Other contents than the caches have lie between.
+        // Between `before` and the end are other contents than in the caches.
         if end != before + len as u64
             && let Some(invalidator) = self.invalidator.get()
         {
@@ -304,7 +307,7 @@ impl Shared {
                 Err(HostErrno::MFILE | HostErrno::NFILE) => system::fdatasync(&fd),
                 Err(error) => Err(error),
             };
-            // What a signal interrupted is done again, by another duplicate.
+            // A call that a signal interrupted is repeated, by another duplicate.
             if done != Err(HostErrno::INTR) {
                 return done.map_err(errno);
             }

@@ -1,15 +1,12 @@
 //! From a record to a descriptor.
 //!
 //! # What it is
-//! A record's `O_PATH` descriptor is opened when it is first needed: by the directory's descriptor and the name in it,
-//! and so on up to a directory that is open; the source always is. An opened file is used only after it proved to be
-//! the one that the record stands for.
+//! A record's `O_PATH` descriptor is opened when it is first needed: by the directory's descriptor
+//! and the name in it, and so on up to a directory that is open; the source always is. An opened
+//! file is used only after it proved to be the record's file.
 //!
 //! # How it is locked
 //! No lock is held during a call to the host. Two threads may open the same file; the first one's descriptor is kept.
-//!
-//! # Where it comes from
-//! Own code.
 
 use crate::errno::errno;
 use crate::host;
@@ -86,7 +83,7 @@ impl Shared {
             let is_last = Arc::ptr_eq(node, &closed[0]);
             let flags = if is_last { OFlags::PATH } else { OFlags::PATH | OFlags::DIRECTORY };
             let opened = self.open_named(node, fd.as_fd(), flags);
-            // If a directory is gone, so is everything below it.
+            // If a directory is removed, so is everything below it.
             let opened =
                 opened.map_err(|error| if error == Errno::ESTALE { self.estale(closed[0].id) } else { error })?;
             fd = self.keep_path(node, opened);
@@ -137,8 +134,8 @@ impl Shared {
         self.estale(node)
     }
 
-    /// The error for a file that could not be opened by its name. `ESTALE` if the name is gone, or leads to a symbolic
-    /// link or a mount point now.
+    /// The error for a file that could not be opened by its name. `ESTALE` if the name is removed,
+    /// or now leads to a symbolic link or a mount point.
     #[cold]
     fn open_error(&self, node: &Node, error: HostErrno) -> Errno {
         match error {
@@ -166,7 +163,7 @@ impl Shared {
     /// The directory and the name of a file; `None` if it is pinned.
     ///
     /// # Errors
-    /// `ESTALE` if the directory has no record any more; those of [`Shared::path_fd`].
+    /// `ESTALE` if the directory has no record any more; as for [`Shared::path_fd`].
     pub(crate) fn place(&self, node: &Arc<Node>) -> Result<Option<Place>, Errno> {
         let node = &self.table.current(node);
         let (parent, name) = {
@@ -322,7 +319,7 @@ impl Shared {
     }
 
     fn open_data_once(&self, node: &Arc<Node>, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // The name may lead to a terminal or to a FIFO without a writer by now.
+        // The name may lead to a terminal or to a FIFO without a writer at this open.
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         let path = node.state().path.clone();
         if let Some(path) = path {

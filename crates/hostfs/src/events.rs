@@ -1,9 +1,10 @@
 //! Changes by other programs: the thread that reads `inotify(7)` events and invalidates caches.
 //!
 //! # What it is
-//! A directory is watched from before the first lookup, creation or listing in it until the VFS evicts its inode. A
-//! thread reads the events and invalidates the names and inodes that they concern ([`vfs::Invalidator`]). So what is
-//! cached of a watched directory stays valid until the host reports a change; the invalidation follows a moment later.
+//! A directory is watched from before the first lookup, creation or listing in it until the VFS
+//! evicts its inode. A thread reads the events and invalidates the names and inodes that they
+//! concern ([`vfs::Invalidator`]). So the cached state of a watched directory stays valid until the
+//! host reports a change; the invalidation follows a moment later.
 //!
 //! # What it is not
 //! Immediate: between a change and its event the caches still show the old state. Changes by other machines (NFS) and
@@ -13,9 +14,10 @@
 //! reports on the whole file system.
 //!
 //! # Limits
-//! At most [`MAX_WATCHES`](crate::watches::MAX_WATCHES) directories, and at most `fs.inotify.max_user_watches`. What is in
-//! other directories is cached for the time of [`crate::Revalidate::Ttl`]. When the queue of events has overflowed, the
-//! thread invalidates everything.
+//! At most [`MAX_WATCHES`](crate::watches::MAX_WATCHES) directories, and at most
+//! `fs.inotify.max_user_watches`. Contents of other directories are cached for the time of
+//! [`crate::Revalidate::Ttl`]. When the queue of events has overflowed, the thread invalidates
+//! everything.
 //!
 //! # Own changes
 //! This file system's own changes cause events, too. The thread skips nothing else than these:
@@ -24,19 +26,17 @@
 //! - An event of a file's contents or attributes, if this file system has just changed the file; the file is then
 //!   invalidated a little later, since the event may also be one of another program ([`crate::settling`]).
 //!
-//! What the VFS was given meanwhile does not matter: it may have passed older state on, for example to the kernel, which
-//! drops contents only at an invalidation.
+//! State that the VFS received meanwhile does not matter: it may have passed older state on, for
+//! example to the kernel, which drops contents only at an invalidation.
 //!
 //! # Rounds
-//! The thread reads until the host has no more events, which ends a *round*. A change causes its events before it returns,
-//! so they are read at the latest in the round after the one in which the change has ended. If no events come, the
-//! thread ends [`IDLE_ROUNDS`] more rounds, so that what follows later is not taken for an own change.
+//! The thread reads until the host has no more events, which ends a *round*. A change causes its
+//! events before it returns, so they are read at the latest in the round after the one in which the
+//! change has ended. If no events come, the thread ends [`IDLE_ROUNDS`] more rounds, so that a
+//! later event is not taken for an own change.
 //!
 //! # How it is locked
 //! As [`crate::watches`]; the thread itself holds no lock.
-//!
-//! # Where it comes from
-//! Own code.
 
 use crate::node::NameAt;
 use crate::settling::Settling;
@@ -84,10 +84,10 @@ const MAX_READS: usize = 16;
 /// Files whose time has come that are invalidated in one turn, so that the observers' queues do not become full.
 const MAX_SETTLED: usize = 64;
 
-/// Starts the thread, if directories are to be watched.
+/// Starts the thread, if directories must be watched.
 ///
 /// # Errors
-/// Those of a thread that cannot be started.
+/// The thread cannot be started.
 pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<()> {
     if shared.watches.is_some() {
         let shared = shared.clone();
@@ -124,14 +124,14 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
 }
 
-/// What happened to a name.
+/// The events of a name.
 #[derive(Clone, Copy, Default)]
 struct Happened {
     /// The name appeared, disappeared, or leads elsewhere.
     comes_or_goes: bool,
     /// It was removed.
     is_removed: bool,
-    /// Something else happened to it than that it was removed, so what was removed may be another file.
+    /// It had other events than its removal, so the removed file may be another one.
     is_unclear: bool,
     /// The contents or attributes of the file changed.
     changes: bool,
@@ -152,7 +152,6 @@ impl Events {
         self.dirs.is_empty() && self.names.is_empty() && !self.are_lost
     }
 
-    /// Adds an event.
     fn add(&mut self, watches: &Watches, event: &Event<'_>) {
         let mask = event.events();
         if mask.contains(ReadFlags::QUEUE_OVERFLOW) {
@@ -204,11 +203,12 @@ impl<'a> Reading<'a> {
             return GATHERING;
         }
         let idle = if self.idle_rounds < IDLE_ROUNDS { IDLE } else { MAX_INTERVAL };
-        // At least a moment, so that observers can send what the last turn has invalidated.
+        // At least a moment, so that observers can send the invalidations of the last turn.
         self.settling.next_time().map_or(idle, |next| idle.min(next.saturating_duration_since(now).max(GATHERING)))
     }
 
-    /// [`Reading::turn`]. A panic of an observer must not end the thread: the caches would keep what they have for ever.
+    /// [`Reading::turn`]. A panic of an observer must not end the thread: the caches would keep
+    /// their contents for ever.
     fn guarded_turn(&mut self, now: Instant) {
         let turn = std::panic::catch_unwind(AssertUnwindSafe(|| self.turn(now)));
         if turn.is_err() {
@@ -217,8 +217,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads the events that the host has, and invalidates what they concern, and what has waited long enough. Returns
-    /// whether there was anything.
+    /// Reads the events that the host has, and invalidates their files and names, and those that
+    /// have waited long enough. Returns whether there was anything.
     fn turn(&mut self, now: Instant) -> bool {
         let mut events = core::mem::take(&mut self.waiting);
         let is_all = self.read(&mut events);
@@ -241,7 +241,7 @@ impl<'a> Reading<'a> {
         (0..MAX_READS).any(|_| !system::read_events(&watches.inotify, buf, |event| events.add(watches, event)))
     }
 
-    /// Invalidates what other programs changed.
+    /// Invalidates the changes of other programs.
     fn invalidate(&mut self, invalidator: &Invalidator, events: &Events, now: Instant) {
         if events.are_lost {
             self.watches.note_invalidation();
@@ -250,7 +250,7 @@ impl<'a> Reading<'a> {
             invalidator.all();
             return;
         }
-        // What other programs changed, and what may have been changed by any.
+        // Files that other programs changed, and files that any program may have changed.
         let (mut others, mut changed) = (BTreeSet::new(), events.dirs.clone());
         for (key, happened) in &events.names {
             let at = NameAt { dir: key.0, name: &key.1 };
@@ -264,7 +264,7 @@ impl<'a> Reading<'a> {
                 changed.extend(node);
             }
             let is_own = is_certain(&stat) && self.watches.is_own_result(at, node);
-            // The VFS caches what it made until it is notified, but not all files are watched.
+            // The VFS caches its own new files until it is notified, but not all files are watched.
             let is_watched = stat.as_ref().map_or(true, |stat| self.shared.is_watched(node.unwrap_or(0), stat));
             if happened.comes_or_goes && !(is_own && is_watched) {
                 self.watches.note_invalidation();
@@ -305,7 +305,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether the host's answer is about the name: what it leads to, or that there is none.
+/// Whether the host's answer is about the name: the file that it leads to, or that it does not
+/// exist.
 fn is_certain(stat: &Result<Statx, Errno>) -> bool {
     matches!(stat, Ok(_) | Err(Errno::ENOENT))
 }

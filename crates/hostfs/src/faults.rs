@@ -6,7 +6,7 @@
 //! tests.
 //!
 //! # How it is locked
-//! Not at all: a plan belongs to a thread.
+//! A plan belongs to a thread.
 //!
 //! # Where it comes from
 //! `CONFIG_FAULT_INJECTION` of Linux; `test_malloc` of SQLite, which lets each allocation fail in turn.
@@ -19,13 +19,13 @@ use crate::system::Call;
 use rustix::io::Errno as HostErrno;
 use std::cell::RefCell;
 
-/// What a thread's calls meet.
+/// The faults of a thread's calls.
 #[derive(Default)]
 struct Plan {
     is_active: bool,
     /// The calls so far.
     calls: Vec<Call>,
-    /// The number of the call that fails, what it must be, and how it fails.
+    /// The number of the call that fails, its kind, and how it fails.
     fault: Option<(usize, Call, Fault)>,
 }
 

@@ -23,8 +23,8 @@ impl HostFs {
     /// Shows the directory at `path`. The path is resolved once: a directory that gets this path later is not shown.
     ///
     /// # Errors
-    /// Those of `open(2)` on a directory: `ENOENT`, `ENOTDIR`, `EACCES`...; with [`HostOptions::watch`], `EMFILE` if
-    /// the user has too many `inotify(7)` instances.
+    /// As for `open(2)` on a directory: `ENOENT`, `ENOTDIR`, `EACCES`...; with
+    /// [`HostOptions::watch`], `EMFILE` if the user has too many `inotify(7)` instances.
     pub fn new(path: impl AsRef<Path>, options: &HostOptions) -> Result<Self, std::io::Error> {
         let shared = Arc::new(Shared::new(path.as_ref(), options)?);
         events::start(&shared)?;
@@ -43,8 +43,8 @@ impl HostFs {
         &self.shared.source
     }
 
-    /// Excludes the device `dev` (`st_dev`), that of a mount through which this file system is shown: names on it fail with
-    /// `ELOOP` from now on, and nothing on it is opened.
+    /// Excludes the device `dev` (`st_dev`) of a mount through which this file system is shown:
+    /// after this call names on it fail with `ELOOP`, and nothing on it is opened.
     pub fn exclude_dev(&self, dev: u64) {
         self.shared.exclude(dev);
     }

@@ -5,9 +5,6 @@
 //! or `..`, without a slash. A single component below a descriptor leads elsewhere only as a symbolic link or a mount
 //! point. Links are never followed, mount points only where the options allow it.
 //!
-//! # How it is locked
-//! Not at all.
-//!
 //! # Where it comes from
 //! `openat2(2)`, `statx(2)`, `proc(5)`: `/proc/self/fd` serves the calls that accept no `O_PATH` descriptor.
 
@@ -56,14 +53,14 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
     if is_plain { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Attributes of `name` in `dir`; of a symbolic link itself. Never waits for a server: those of a mount point may be the
-/// last ones that the server reported.
+/// Attributes of `name` in `dir`; of a symbolic link itself. Never waits for a server: the
+/// attributes of a mount point may be the last that the server reported.
 pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, HostErrno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
     system::statx(dir, name, flags, STATX_MASK)
 }
 
-/// The same, requested from the server.
+/// As [`stat_at`], but requested from the server.
 pub(crate) fn stat_at_synced(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, HostErrno> {
     system::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, STATX_MASK)
 }
@@ -185,7 +182,7 @@ const FIRST_XATTR: usize = 512;
 /// The result of `read`, which fills a buffer and fails with `ERANGE` if it is too small. One call, or two.
 ///
 /// # Errors
-/// Those of `read`; `E2BIG`.
+/// As for `read`; `E2BIG`.
 pub(crate) fn xattr(read: impl Fn(&mut [u8]) -> Result<usize, HostErrno>) -> Result<Box<[u8]>, Errno> {
     for room in [FIRST_XATTR, MAX_XATTR] {
         let mut buf = vec![0; room];
@@ -223,7 +220,7 @@ pub(crate) fn has_default_acl(dir: impl AsFd) -> bool {
 /// The ACL of `name` in `dir`, if it has one.
 ///
 /// # Errors
-/// Those of `lgetxattr(2)`; `EINVAL` for a value that is not an ACL.
+/// As for `lgetxattr(2)`; `EINVAL` for a value that is not an ACL.
 fn acl(dir: impl AsFd, name: &[u8], kind: AclKind) -> Result<Option<Acl>, Errno> {
     let mut path = ProcPath::new(dir).bytes().to_vec();
     path.push(b'/');

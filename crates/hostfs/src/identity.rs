@@ -9,9 +9,6 @@
 //! Proof, where the host keeps no time of birth: there, a number that the host reuses for a file of the same type within
 //! the life of a record passes for the same file, unless a descriptor holds the first one.
 //!
-//! # How it is locked
-//! Not at all: plain values.
-//!
 //! # Where it comes from
 //! `statx(2)`: `STATX_BTIME`. NFS servers' file handles have a generation for the same reason.
 

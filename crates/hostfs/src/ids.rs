@@ -1,16 +1,20 @@
 //! Ids: files that are found again without their names, also after a restart.
 //!
 //! # What it is
-//! An id has the host's handle of the file, its time of birth, and of a file that is not a directory also the handle of the directory
-//! where it was found last. Where the host has no handles, or the process may not open by them (`CAP_DAC_READ_SEARCH`), there are
-//! no ids. Files of other devices below the source have none either.
+//! An id has the host's handle of the file and its time of birth. The id of a file that is not a
+//! directory also has the handle of the directory where it was found last. Where the host has no
+//! handles, or the process may not open by them (`CAP_DAC_READ_SEARCH`), there are no ids. Files of
+//! other devices below the source have none either.
 //!
-//! A handle leads to any file of the host's file system. So what it opened is used only if it lies below the source *now*:
+//! A handle leads to any file of the host's file system. So an opened file is used only if it is
+//! below the source *now*:
 //! 1. A directory: by `..`, step by step, to the source.
-//! 2. Another file: by a name that leads to it below the source, which is looked for at its recorded place, in the directory of the
-//!    id, at the path that the kernel has for it, and at last in all directories. That takes long in a large tree: it happens to a
-//!    file that was moved to another directory since the id was made, has no record, and is not in the kernel's cache; to one that
-//!    lost one of several names; and to one that lies outside.
+//! 2. Another file: by a name that leads to it below the source. The file system searches for the
+//!    name at its recorded place, in the directory of the id, at the path that the kernel has for
+//!    it, and at last in all directories. The last search takes long in a large tree. It happens to
+//!    a file that was moved to another directory after the id was made, has no record, and is not
+//!    in the kernel's cache; to a file that lost one of several names; and to a file outside of the
+//!    source.
 //!
 //! A file found so is kept open while the VFS has it, since it may have another name than the recorded one.
 //!
@@ -62,7 +66,7 @@ struct Handle<'a> {
 /// An entry of a directory: its name, inode number and type.
 type Listed = (Box<[u8]>, u64, FileType);
 
-/// What an id says.
+/// The parts of an id.
 struct Parts<'a> {
     own: Handle<'a>,
     born: i64,
@@ -199,7 +203,7 @@ impl Shared {
     /// Opens the file of an id, wherever it is.
     ///
     /// # Errors
-    /// `ESTALE`: it is gone; `EOPNOTSUPP` without ids.
+    /// `ESTALE`: the file is removed; `EOPNOTSUPP` without ids.
     fn open_id(&self, parts: &Parts<'_>) -> Result<Found, Errno> {
         if !self.has_handles {
             return Err(Errno::EOPNOTSUPP);
@@ -230,7 +234,7 @@ impl Shared {
         if dev_of(&stat) == self.identities.dev() { Ok(Found { fd, stat }) } else { Err(Errno::ESTALE) }
     }
 
-    /// Checks that a directory is the source, or lies below it.
+    /// Checks that a directory is the source, or is below it.
     ///
     /// # Errors
     /// `ESTALE`.
@@ -314,7 +318,7 @@ impl Shared {
         // Depth first, so that the directories that are open are those above one.
         let mut left: Vec<(Arc<OwnedFd>, Box<[u8]>)> = vec![(top, b".".as_slice().into())];
         while let Some((above, name)) = left.pop() {
-            // What moved or went meanwhile is not searched.
+            // A directory that is moved or removed meanwhile is not searched.
             let dir = self.open_at(above.as_fd(), &name, OFlags::PATH | OFlags::DIRECTORY).map_err(errno);
             let Some(dir) = stale_is_none(dir)? else { continue };
             let dir = Arc::new(dir);

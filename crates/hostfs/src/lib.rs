@@ -22,10 +22,11 @@
 //! file system still has it open: it stays visible until its name is looked up again, and nothing above it becomes visible.
 //!
 //! # Mount points
-//! File systems that are mounted below the source are entered only with [`MountPoints::Cross`]. A front end may show this
-//! file system on a mount point below the source itself (FUSE); it then excludes that device by [`HostFs::exclude_dev`].
-//! Names on an excluded device fail with `ELOOP` and are never opened. Detecting such a name needs no answer of the front
-//! end: attributes are requested with `AT_STATX_DONT_SYNC`, which FUSE answers from its cache.
+//! File systems that are mounted below the source are entered only with [`MountPoints::Cross`]. A
+//! front end may show this file system on a mount point below the source itself (FUSE); it then
+//! excludes that device by [`HostFs::exclude_dev`]. Names on an excluded device fail with `ELOOP`
+//! and are never opened. Detecting such a name needs no reply of the front end: attributes are
+//! requested with `AT_STATX_DONT_SYNC`, which FUSE answers from its cache.
 //!
 //! # Identity
 //! A file is identified by device, inode number, type and time of birth; see `identity.rs`.
@@ -39,8 +40,9 @@
 //! See [`HostAcls`]. A new file in a directory with a default ACL gets that ACL from the host, and not the umask.
 //!
 //! # Limitations
-//! - Lookups, listings and opens have the rights of the process; changes have those of the caller ([`Ownership`]). A host
-//!   that does not trust root (NFS with `root_squash`) refuses access to files that their owners may use.
+//! - Lookups, listings and opens have the rights of the process; changes have the caller's rights
+//!   ([`Ownership`]). A host that does not trust root (NFS with `root_squash`) refuses access to
+//!   files that their owners may use.
 //! - Capabilities of callers other than root have no effect on the host: a caller that may make a change only by a
 //!   capability (`CAP_DAC_OVERRIDE`, `CAP_FOWNER`, `CAP_CHOWN`) is refused.
 //! - If another program puts a file in the place of one that is being removed, between two calls, the new file may be
@@ -75,10 +77,10 @@
 //! # Modules
 //! Each module uses only modules of the lines above its own:
 //! 1. `system` (system calls)
-//! 2. `errno`, `options`, `caller` (with whose rights the host is changed), `identity` (nodes and attributes), `node` (the record of a file),
-//!    `opens` (open files, and those of each user)
-//! 3. `host` (what is found out by several calls), `calls` (those that change the host), `table` (the records), `budget` (of descriptors),
-//!    `closing` (what evicted inodes had open)
+//! 2. `errno`, `options`, `caller` (with whose rights the host is changed), `identity` (nodes and
+//!    attributes), `node` (the record of a file), `opens` (open files, in all and of each user)
+//! 3. `host` (answers that need several calls), `calls` (calls that change the host), `table` (the
+//!    records), `budget` (of descriptors), `closing` (of the descriptors of evicted inodes)
 //! 4. `watches` (inotify), `settling` (files whose events may be own ones)
 //! 5. `shared` (the state that all parts share)
 //! 6. `descriptors` (from a record to a descriptor), `change` (a change by this file system)

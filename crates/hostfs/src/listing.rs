@@ -1,10 +1,11 @@
 //! Listings.
 //!
 //! # What it is
-//! A listing is read from the host in large pieces and returned in small ones. Each open directory has a *stream* from its
-//! first listing on: a descriptor, and entries that were read and not returned yet. A listing continues on it where it
-//! stands; for any other cookie it seeks. Cookies are the host's (`d_off`), which locate the next entry. A listing that
-//! starts again reads again: it gets no entries that were read before.
+//! A listing is read from the host in large pieces and returned in small ones. Each open directory
+//! has a *stream* after its first listing: a descriptor, and entries that were read and not
+//! returned yet. A listing continues at the stream's position; for any other cookie it seeks.
+//! Cookies are the host's (`d_off`), which locate the next entry. A listing that starts again reads
+//! again: it gets no entries that were read before.
 //!
 //! # How it is locked
 //! A stream has a mutex, never held during a call to the host: a thread takes the stream out to use it. If another thread lists
@@ -54,7 +55,7 @@ struct Listed {
     cookie: u64,
 }
 
-/// A descriptor of a directory, and what was read from it.
+/// A descriptor of a directory, and the entries that were read from it.
 #[derive(Debug)]
 struct Stream {
     fd: OwnedFd,
@@ -109,7 +110,7 @@ impl Shared {
         }
     }
 
-    /// A stream that stands after `after`: a kept one or a new one.
+    /// A stream whose position is after `after`: a kept one or a new one.
     fn stream_at(&self, node: &Arc<Node>, kept: Option<Stream>, after: u64) -> Result<Stream, Errno> {
         let path = self.path_fd(node)?;
         self.watch(node, &path);

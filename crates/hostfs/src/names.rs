@@ -7,9 +7,6 @@
 //! # How it is locked
 //! No lock is held during a call to the host. A lookup that ran beside a rename or a removal does not overwrite the place
 //! that those recorded ([`crate::table::Table::note_move`]). The VFS holds the directories' locks while it changes them.
-//!
-//! # Where it comes from
-//! Own code.
 
 use crate::descriptors::Place;
 use crate::errno::errno;
@@ -22,7 +19,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use vfs::{After, Errno, Inode, NewInode, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT};
 
-/// What [`Shared::pin`] did.
+/// The result of [`Shared::pin`].
 #[derive(Clone, Copy)]
 enum Pin {
     /// The file is pinned.
@@ -66,7 +63,7 @@ impl Shared {
     /// The descriptor of a directory in which `name` is about to change.
     ///
     /// # Errors
-    /// `EROFS`, `EINVAL` for a name that is not one; those of [`Shared::path_fd`].
+    /// `EROFS`, `EINVAL` for an invalid name; as for [`Shared::path_fd`].
     pub(crate) fn dir_fd(&self, dir: &Inode, name: &[u8]) -> Result<Arc<OwnedFd>, Errno> {
         self.check_writable()?;
         check_name(name)?;
@@ -82,8 +79,8 @@ impl Shared {
         let node = self.node(inode)?;
         let at = NameAt { dir: dir.node(), name };
         let change = self.begin_change([Some(at), None], [Some(dir), None], [Some(inode), None]);
-        // By a descriptor: the recorded name may lead to another file by now, or through a directory that the caller cannot
-        // search.
+        // By a descriptor: the recorded name may now lead to another file, or through a directory
+        // that the caller cannot search.
         let fd = self.proc_fd(node)?;
         self.daemon.act(request)?.link(fd.as_fd(), to.as_fd(), name).map_err(errno)?;
         let (is_reachable, former) = {
@@ -119,8 +116,9 @@ impl Shared {
         Ok(After::NONE)
     }
 
-    /// Pins a file that is about to lose its recorded name, and opens it if it has no descriptor. If the open fails, the
-    /// name goes nevertheless, and the file can be reached only by another name.
+    /// Pins a file that is about to lose its recorded name, and opens it if it has no descriptor.
+    /// If the open fails, the name is removed nevertheless, and the file can be reached only by
+    /// another name.
     fn pin(&self, node: &Arc<Node>, dir: &Arc<OwnedFd>, at: NameAt<'_>) -> Pin {
         // Not before it is open: a pinned file is reached by its descriptor.
         let pin_if_open = || {
@@ -153,7 +151,7 @@ impl Shared {
         }
     }
 
-    /// Ends what [`Shared::pin`] began: `is_gone` if the name is gone.
+    /// Ends the work that [`Shared::pin`] began: `is_gone` if the name is removed.
     fn end_pin(&self, node: &Arc<Node>, pin: Pin, at: NameAt<'_>, is_gone: bool) {
         match (pin, is_gone) {
             (Pin::Made, true) => pin_again(node, at),
@@ -211,7 +209,7 @@ impl Shared {
         }
     }
 
-    /// Closes what a record without inodes had open. Not under a lock.
+    /// Closes the descriptors of a record without inodes. Not under a lock.
     fn close_evicted(&self, fds: Fds) {
         self.budget.forget(&fds);
         self.closer.close(fds);
@@ -294,7 +292,7 @@ mod tests {
         at.rmdir(Base::CWD, b"/d").unwrap();
         vfs.barrier();
         assert_eq!(counts(&shared), before);
-        // What that thread opens by its reference ends with its use.
+        // A descriptor that the thread opens by its reference is closed after its use.
         drop(shared.keep_path(&dir, fs::File::open(source.path()).unwrap().into()));
         assert_eq!((counts(&shared), dir.state().fds()), (before, 0));
     }

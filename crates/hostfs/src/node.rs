@@ -1,9 +1,10 @@
 //! The record of one file of the host.
 //!
 //! # What it is
-//! A record for each inode that the VFS may have: where the file was found last (directory and name), and its open
-//! descriptors. Most records have none: a file is found again by its directory's descriptor and its name. A file whose
-//! name is gone is *pinned*: only its descriptor still leads to it.
+//! A record for each inode that the VFS may have: where the file was found last (directory and
+//! name), and its open descriptors. Most records have none: a file is found again by its
+//! directory's descriptor and its name. A file whose name is removed is *pinned*: only its
+//! descriptor still leads to it.
 //!
 //! # Size
 //! A record takes 104 bytes with its reference counts, the bytes of its name, and 17 bytes in the table (more before
@@ -25,7 +26,8 @@ use std::sync::Arc;
 pub(crate) const READ: u8 = 1;
 /// Access of a descriptor: it can write.
 pub(crate) const WRITE: u8 = 2;
-/// Beside the access of a record's descriptor: it is that of an open file, which counts it.
+/// Beside the access of a record's descriptor: it is the descriptor of an open file, which counts
+/// it.
 pub(crate) const LENT: u8 = 4;
 /// Beside the access of a record's descriptor: it has other flags, too, such as `O_APPEND`. No other open may have it.
 pub(crate) const SPECIAL: u8 = 8;
@@ -65,7 +67,8 @@ pub(crate) enum Life {
     Used,
     /// The VFS evicted the inode: the table keeps the record for a while.
     Cold,
-    /// The table does not have it any more. What another thread opens through such a record is not kept in it.
+    /// The table does not have it any more. A descriptor that another thread opens through such a
+    /// record is not kept in it.
     Dropped,
 }
 

@@ -1,6 +1,6 @@
 //! How a host directory is shown.
 //!
-//! Plain values, set once. Own code; the terms are those of FUSE (`entry_timeout`) and of `mount(8)`.
+//! Plain values, set once. The terms are from FUSE (`entry_timeout`) and `mount(8)`.
 
 use crate::system;
 use core::time::Duration;
@@ -23,14 +23,15 @@ pub struct HostOptions {
     pub policy: Revalidate,
     /// How mount points below the source are shown. Default: [`MountPoints::Stay`].
     pub mount_points: MountPoints,
-    /// Descriptors that are kept open at most, besides those of open files and of files that were removed while in use.
-    /// At least 8. Default: half of the limit of the process (`RLIMIT_NOFILE`), at most 16384.
+    /// Descriptors that are kept open at most, not counting open files and files that were removed
+    /// while in use. At least 8. Default: half of the limit of the process (`RLIMIT_NOFILE`), at
+    /// most 16384.
     pub max_fds: usize,
     /// Refuses all changes with `EROFS`. Default: `false`.
     pub read_only: bool,
     /// With whose rights the host is changed, and the owner of new files. Default: [`Ownership::Caller`] for a process of root, [`Ownership::Daemon`] for others.
     pub ownership: Ownership,
-    /// What becomes of POSIX ACLs, if the source's file system has them. Default: [`HostAcls::Apply`].
+    /// The use of POSIX ACLs, if the source's file system has them. Default: [`HostAcls::Apply`].
     pub acls: HostAcls,
     /// Watches directories by `inotify(7)`. With [`Revalidate::Ttl`], the contents of watched directories are then cached
     /// until the host reports a change. Default: `false`.
@@ -81,8 +82,8 @@ impl Revalidate {
     }
 }
 
-/// What becomes of the POSIX ACLs of the source. The host obeys them for each change in any case ([`Ownership::Caller`]), and
-/// applies default ACLs to new files.
+/// The use of the POSIX ACLs of the source. The host obeys them for each change in any case
+/// ([`Ownership::Caller`]), and applies default ACLs to new files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostAcls {
     /// The VFS obeys them, and they can be set. Each lookup reads the ACL of a file, or both of a directory, with one more
@@ -133,8 +134,9 @@ pub enum Ownership {
     /// right. If the host refuses the switch, the change fails with `EPERM`. Needs a root process; otherwise the same as
     /// [`Ownership::Daemon`].
     Caller,
-    /// The user and group of the process. Only the VFS, or the front end, checks what callers may do, by what the caches
-    /// show. For callers other than the process's user, and without [`vfs::Capabilities::FSETID`], new files and changed
-    /// modes get no set-id bits, and writes clear them.
+    /// The user and group of the process. Only the VFS, or the front end, checks the rights of
+    /// callers, by the attributes in the caches. For callers other than the process's user, and
+    /// without [`vfs::Capabilities::FSETID`], new files and changed modes get no set-id bits, and
+    /// writes clear them.
     Daemon,
 }

@@ -1,13 +1,14 @@
 //! Files that wait for an invalidation because this file system has changed them, too.
 //!
 //! # What it is
-//! The host reports changes without their authors, and makes one event of two equal ones that follow each other. So beside
-//! a change by this file system, a change by another program may leave no trace. A file with an event that may be an own
-//! one is invalidated [`DELAY`] after that event, once for all events until then. So what another program changed becomes
-//! visible, and a file that this file system writes for long keeps its caches between.
+//! The host reports changes without their authors, and merges two equal events that follow each
+//! other. So beside a change by this file system, a change by another program may leave no trace. A
+//! file with an event that may be an own one is invalidated [`DELAY`] after that event, once for
+//! all events before that moment. So changes of other programs become visible, and a file that this
+//! file system writes for long keeps its caches in between.
 //!
 //! # How it is locked
-//! Not at all: only the thread of [`crate::events`] has it.
+//! Only the thread of [`crate::events`] has it.
 //!
 //! # Where it comes from
 //! The "racy" entries of git's index, which are compared again later; own code.

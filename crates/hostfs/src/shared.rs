@@ -4,10 +4,7 @@
 //! The source, the options and the tables; from an inode of the VFS to its record; how long answers may be cached.
 //!
 //! # How it is locked
-//! Its only lock is that of the excluded devices, a leaf.
-//!
-//! # Where it comes from
-//! Own code.
+//! Its only lock is the lock of the excluded devices, a leaf.
 
 use crate::budget::Budget;
 use crate::caller::Daemon;
@@ -255,7 +252,8 @@ impl Shared {
         }
     }
 
-    /// Whether listings may be cached: those of directories whose answers have no time of validity.
+    /// Whether listings may be cached: the listings of directories whose answers have no time of
+    /// validity.
     pub(crate) fn keeps_listings(&self) -> bool {
         self.default_valid() == Valid::UntilInvalidated
     }
@@ -283,7 +281,6 @@ impl Shared {
         node
     }
 
-    /// Notes the node that a lookup found at a name.
     #[inline]
     pub(crate) fn note_found(&self, at: NameAt<'_>, node: Option<u64>) {
         if let Some(watches) = &self.watches {
@@ -291,7 +288,7 @@ impl Shared {
         }
     }
 
-    /// Watches a directory from now on, if directories are watched.
+    /// Begins to watch a directory, if directories are watched.
     #[inline]
     pub(crate) fn watch(&self, dir: &Node, fd: &OwnedFd) {
         if let Some(watches) = &self.watches {

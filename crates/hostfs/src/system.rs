@@ -9,9 +9,6 @@
 //! A call that can be repeated without another effect is repeated when a signal interrupts it (`EINTR`). Calls that
 //! change names are not: as after `EIO`, the host may have made the change.
 //!
-//! # How it is locked
-//! Not at all.
-//!
 //! # Where it comes from
 //! The pages of section 2 of the manual that [`Call`] names.
 

@@ -9,8 +9,8 @@
 //! ([`MAX_COLD`] of them).
 //!
 //! # Limitations
-//! If the VFS discarded an answer and the file was gone at the next lookup, the record stays until the file system
-//! ends.
+//! If the VFS discarded an answer and the file no longer existed at the next lookup, the record
+//! stays until the file system ends.
 //!
 //! # How it is locked
 //! A mutex for each shard, never held during a call to the host; a record's own lock nests inside it. One mutex around
@@ -79,7 +79,7 @@ pub(crate) struct Sighting<'a> {
     pub(crate) moves: u64,
 }
 
-/// What the last inode of a record leaves.
+/// Resources of a record, to free after its last inode has ended.
 pub(crate) struct Ended {
     pub(crate) fds: Fds,
     /// The inotify watch; 0: none.
@@ -106,14 +106,14 @@ impl Table {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// How many names have moved or gone. Read before a query to the host about a name.
+    /// How many names were moved or removed. Read before a query to the host about a name.
     pub(crate) fn moves(&self) -> u64 {
         // Relaxed: the value is compared under a record's lock, and a rename adds before it takes that lock.
         self.moves.load(Relaxed)
     }
 
-    /// Notes that a name moved or went: the answers of lookups that run now no longer tell where a file is. Called
-    /// after the host has done it and before records change.
+    /// Notes that a name was moved or removed: a lookup that runs at this moment may return an old
+    /// place. Called after the host has done it and before records change.
     pub(crate) fn note_move(&self) {
         // Relaxed: see `moves`.
         self.moves.fetch_add(1, Relaxed);
@@ -123,7 +123,8 @@ impl Table {
         self.shard(id).lock().get(&id).cloned()
     }
 
-    /// The record of a file; makes one at the place `at` if there is none. The result of `known` for one that there is.
+    /// The record of a file; makes one at the place `at` if there is none. Otherwise also the
+    /// result of `known` for the existing one.
     pub(crate) fn record(
         &self,
         identities: &Identities,
@@ -228,7 +229,8 @@ impl Table {
     }
 }
 
-/// Frees memory of a shard that was much larger before. The removals since then pay for the copying.
+/// Frees memory of a shard that was much larger before. The removals after that size pay for the
+/// copying.
 fn shrink(shard: &mut ByNode) {
     if shard.capacity() > MIN_CAPACITY && shard.len() < shard.capacity() / 8 {
         shard.shrink_to(shard.len() * 2);

@@ -1,4 +1,4 @@
-//! Watches of directories: `inotify(7)`, and what the VFS was given of names.
+//! Watches of directories: `inotify(7)`, and the answers about names that the VFS received.
 //!
 //! # What it is
 //! The table from watches to directories, and the names that this file system changed lately, so that their events can
@@ -113,7 +113,7 @@ impl Watches {
         self.round.store(self.round().wrapping_add(1).max(1), Relaxed);
     }
 
-    /// Watches a directory from now on. Where that fails, it is not tried again.
+    /// Begins to watch a directory. If that fails, it is not tried again.
     pub(crate) fn add(&self, dir: &Node, fd: &OwnedFd) {
         {
             let state = dir.state();
@@ -279,7 +279,8 @@ mod tests {
         let fd = OwnedFd::from(std::fs::File::open(source.path()).unwrap());
         let (watches, dir) = (Watches::new().unwrap(), Node::new(7, 7, false, NameAt { dir: 1, name: b"d" }));
         watches.add(&dir, &fd);
-        // The eviction of one inode takes the watch, another inode with the same record begins, and the eviction goes on.
+        // The eviction of one inode takes the watch, another inode with the same record begins, and
+        // the eviction continues.
         let taken = take(&mut dir.state().watch);
         watches.add(&dir, &fd);
         watches.remove(taken);

@@ -168,7 +168,7 @@ impl Context {
     /// A handle of the root directory.
     ///
     /// # Errors
-    /// Those of every walk.
+    /// As for every walk.
     pub fn root_dir(&self) -> io::Result<Dir> {
         self.open_dir("/")
     }
@@ -212,7 +212,7 @@ impl Context {
         self.inner().credentials()
     }
 
-    /// Replaces the credentials, also those of every [`Dir`] that came from this context.
+    /// Replaces the credentials, also in every [`Dir`] that came from this context.
     pub fn set_credentials(&self, credentials: Credentials) {
         self.inner().set_credentials(credentials);
     }
@@ -257,7 +257,7 @@ impl Context {
 /// let ctx = Vfs::ram().context();
 /// ctx.create_dir("/tmp")?;
 /// let plugin = ctx.fork();
-/// plugin.unshare_mounts()?; // From now on it has its own mounts.
+/// plugin.unshare_mounts()?; // Now it has its own mounts.
 /// plugin.mount(RamFs::new(), "/tmp", MountFlags::default())?;
 /// assert_eq!(plugin.mounts().len(), 2);
 /// assert_eq!(ctx.mounts().len(), 1);

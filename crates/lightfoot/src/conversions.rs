@@ -1,4 +1,4 @@
-//! From this crate's types to those of the core, and back.
+//! Conversions from this crate's types to the core's types, and back.
 //!
 //! # What it is
 //! The core is the crate `lightfoot-vfs`, here [`lightfoot::vfs`](crate::vfs). It has operations that this crate does not
@@ -36,7 +36,7 @@ impl Vfs {
     }
 }
 
-/// The same tree under the core's interface.
+/// Returns the core's interface of the tree.
 impl From<Vfs> for vfs::Vfs {
     fn from(tree: Vfs) -> Self {
         tree.inner
@@ -62,7 +62,7 @@ impl Context {
     }
 }
 
-/// The same context under this crate's interface.
+/// Returns this crate's interface of the context.
 impl From<vfs::Context> for Context {
     fn from(inner: vfs::Context) -> Self {
         Self::new(inner)

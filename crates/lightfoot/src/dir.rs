@@ -76,18 +76,21 @@ impl Deref for Dir {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Dir {
-    /// The same directory, for walks that stay below it: an absolute path or symbolic link, or a `..` that leads out,
-    /// fails with `EXDEV`. A directory with `IN_ROOT` is scoped already; its limits do not change.
+    /// This directory, for walks that stay below it: an absolute path or symbolic link, or a `..`
+    /// that leads out, fails with `EXDEV`. A directory with `IN_ROOT` is scoped already; its limits
+    /// do not change.
     ///
-    /// This limits paths, not rights: with a context that may mount, the handle's user can mount over what it reaches, and
-    /// unmount it. To code that is not trusted give a [confined](Dir::confined) handle.
+    /// This limits paths, not rights: with a context that may mount, the handle's user can mount
+    /// over what it reaches, and unmount it. Give untrusted code a [confined](Dir::confined)
+    /// handle.
     #[must_use]
     pub fn scoped(&self) -> Dir {
         self.within(Resolve::BENEATH).unwrap_or_else(|_| self.clone())
     }
 
-    /// The same directory for code that is not trusted: [scoped](Dir::scoped), and without capabilities. Its operations
-    /// use a copy of the context as it is now, whose credentials have the same user and groups and no
+    /// This directory for code that is not trusted: [scoped](Dir::scoped), and without
+    /// capabilities. Its operations use a copy of the context at this call, whose credentials have
+    /// the same user and groups and no
     /// [`Capabilities`]: so it cannot mount, unmount, change owners, or read and write where the user may not. Later
     /// changes of the context do not reach it.
     ///
@@ -111,7 +114,7 @@ impl Dir {
         Self::new(self.view.of(context)).scoped()
     }
 
-    /// The same directory, with `limits` added to the limits of its walks: `openat2(2)`.
+    /// This directory, with `limits` added to the limits of its walks: `openat2(2)`.
     ///
     /// # Errors
     /// `EINVAL` for `BENEATH` and `IN_ROOT` together.
@@ -183,7 +186,7 @@ impl Dir {
     /// The name is searched in the parent directory; a concurrent change there may make this fail, as with `cap_std`.
     ///
     /// # Errors
-    /// Those of `rmdir(2)`; `ENOENT` if it has no name any more; `EBUSY` for a root or a mount point.
+    /// As for `rmdir(2)`; `ENOENT` if it has no name any more; `EBUSY` for a root or a mount point.
     pub fn remove_open_dir(self) -> io::Result<()> {
         let here = self.dir_metadata()?;
         let up = self.view.at(self.place()?.clone(), Resolve::NO_XDEV);

@@ -32,7 +32,7 @@ pub use vfs::MountFlags;
 /// ```
 pub use vfs::UnmountFlags;
 
-/// What [`View::rename_with`](crate::View::rename_with) does if the new name exists.
+/// The action of [`View::rename_with`](crate::View::rename_with) if the new name exists.
 ///
 /// ```
 /// use lightfoot::{RenameFlags, Vfs};
@@ -66,7 +66,7 @@ pub use vfs::RenameFlags;
 /// ```
 pub use vfs::Resolve;
 
-/// What [`File::allocate`](crate::File::allocate) does with a range of a file.
+/// The action of [`File::allocate`](crate::File::allocate) on a range of a file.
 ///
 /// ```
 /// use lightfoot::{Allocate, Vfs};

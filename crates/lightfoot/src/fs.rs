@@ -172,7 +172,7 @@ pub use pathfs::PathEntry;
 /// ```
 pub use vfs::Attr;
 
-/// What [`FileSystem::lookup`] returns: a file, its attributes, and how long the answer is valid.
+/// The result of [`FileSystem::lookup`]: a file, its attributes, and how long the answer is valid.
 ///
 /// ```
 /// use lightfoot::fs::{Attr, NewInode, S_IFLNK, Valid};
@@ -189,7 +189,8 @@ pub use vfs::Attr;
 /// ```
 pub use vfs::NewInode;
 
-/// What [`FileSystem::create`] makes: a file with its attributes, a link's body, the ACLs that it inherits, and its labels.
+/// The file that [`FileSystem::create`] makes: its attributes, a link's body, the ACLs that it
+/// inherits, and its labels.
 ///
 /// ```
 /// use lightfoot::Errno;
@@ -302,7 +303,7 @@ pub use vfs::Listed;
 /// ```
 pub use vfs::NextNames;
 
-/// What the caller of [`FileSystem::read_dir`] uses.
+/// The parts of an entry that the caller of [`FileSystem::read_dir`] uses.
 ///
 /// ```
 /// use lightfoot::fs::{Listed, NewInode, Want};

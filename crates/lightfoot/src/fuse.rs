@@ -1,12 +1,14 @@
 //! Mounts of a tree on a directory of the host, through FUSE, so that any program can use it.
 //!
 //! # What it is
-//! [`Vfs::mount`] mounts a whole tree, [`Vfs::mount_view`] what a [`Dir`](crate::Dir) or a [`Context`](crate::Context) shows.
-//! Threads of this process serve the requests. [`Mount`] unmounts when it is dropped.
+//! [`Vfs::mount`] mounts a whole tree, [`Vfs::mount_view`] the part below a [`Dir`](crate::Dir) or
+//! the root of a [`Context`](crate::Context). Threads of this process serve the requests. [`Mount`]
+//! unmounts when it is dropped.
 //!
-//! What the program changes in the tree invalidates what the kernel has cached of it, and so does what comes through another
-//! mount of the tree. A thread sends the notices, some microseconds later; [`Mount::flush`] waits for it. So the timeouts of
-//! [`Ttls`] may be long; that of absent names is at most a second. What comes through the mount, the program sees at once.
+//! Changes that the program makes in the tree, or that come through another mount of the tree,
+//! invalidate the kernel's cache. A thread sends the notices, some microseconds later;
+//! [`Mount::flush`] waits for it. So the timeouts of [`Ttls`] may be long; the timeout of absent
+//! names is at most a second. The program sees changes through the mount at once.
 //!
 //! ```
 //! use lightfoot::Vfs;
@@ -67,7 +69,7 @@ const ABSENT: Duration = Duration::from_secs(1);
 /// let mount = Vfs::ram().mount(&place, &MountOptions::default())?;
 /// println!("{} is served through {}", mount.mountpoint().display(), mount.transport_kind());
 /// mount.unmount()?;
-/// mount.wait()?; // Returns when the mount is gone, for any reason.
+/// mount.wait()?; // Returns when the mount has ended, for any reason.
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -95,15 +97,17 @@ impl Vfs {
     /// belong to its user.
     ///
     /// # Errors
-    /// See [`MountError`]: there is no `/dev/fuse`, the process may not mount, the mount point does not exist or has entries.
+    /// See [`MountError`]: `/dev/fuse` does not exist, the process may not mount, the mount point
+    /// does not exist or has entries.
     pub fn mount(&self, mountpoint: impl AsRef<Path>, options: &MountOptions) -> Result<Mount, MountError> {
         let part = ::fuse::Part::whole(&self.inner).map_err(MountError::NoRoot)?;
         self.mount_part(part, mountpoint.as_ref(), options)
     }
 
-    /// Mounts what `view` shows: of a [`Dir`](crate::Dir) what is at and below it, of a [`Context`](crate::Context) what is
-    /// at and below its root. All processes that use the mount act with the credentials that the view has now. Paths through
-    /// the mount cannot leave it, whatever the limits of a `Dir` are.
+    /// Mounts the part that `view` shows: at and below a [`Dir`](crate::Dir), or at and below the
+    /// root of a [`Context`](crate::Context). All processes that use the mount act with the
+    /// credentials of the view at this call. Paths through the mount cannot leave it, whatever the
+    /// limits of a `Dir` are.
     ///
     /// ```
     /// use lightfoot::fuse::MountOptions;
@@ -159,7 +163,7 @@ impl Mount {
         self.inner.device()
     }
 
-    /// What carries its requests: io_uring, or `/dev/fuse`.
+    /// The transport of its requests: io_uring, or `/dev/fuse`.
     #[must_use]
     pub fn transport_kind(&self) -> &TransportKind {
         self.inner.transport_kind()
@@ -170,13 +174,13 @@ impl Mount {
         self.inner.session().flush_notices();
     }
 
-    /// A descriptor for `poll(2)`, which becomes readable when the mount is gone, for any reason.
+    /// A descriptor for `poll(2)`, which becomes readable when the mount has ended, for any reason.
     #[must_use]
     pub fn end(&self) -> BorrowedFd<'_> {
         self.inner.end()
     }
 
-    /// Whether the mount is gone, for any reason.
+    /// Whether the mount has ended, for any reason.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.inner.is_over()
@@ -185,12 +189,12 @@ impl Mount {
     /// Unmounts. If files are open, detaches the mount: they work until they are closed.
     ///
     /// # Errors
-    /// Those of `umount2(2)`; an error without a number if another mount covers this one.
+    /// As for `umount2(2)`; an error without a number if another mount covers this one.
     pub fn unmount(&self) -> io::Result<()> {
         self.inner.unmount()
     }
 
-    /// Waits until the mount is gone, for any reason.
+    /// Waits until the mount has ended, for any reason.
     ///
     /// # Errors
     /// The error that ended the server.

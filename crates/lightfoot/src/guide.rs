@@ -17,7 +17,7 @@ pub mod tokio {}
 /// [`FileSystem`](crate::fs::FileSystem), [`Layer`](crate::fs::Layer), [`Invalidator`](crate::fs::Invalidator).
 pub mod own_file_system {}
 
-/// What this crate and others are good for.
+/// The uses of this crate and of others.
 ///
 #[doc = include_str!("guide/which.md")]
 pub mod which {}

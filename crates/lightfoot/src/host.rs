@@ -73,7 +73,7 @@ pub use hostfs::MountPoints;
 /// ```
 pub use hostfs::Ownership;
 
-/// What becomes of POSIX ACLs on the host.
+/// The use of POSIX ACLs on the host.
 ///
 /// ```
 /// use lightfoot::{HostAcls, HostFs, HostOptions, SetXattr, Vfs};
@@ -123,7 +123,7 @@ pub use hostfs::AccessTimes;
 /// ```
 pub use hostfs::HostHandle;
 
-/// What a [`HostFs`] holds and did.
+/// A [`HostFs`]'s descriptors and counts.
 ///
 /// ```
 /// use lightfoot::{HostFs, HostOptions};

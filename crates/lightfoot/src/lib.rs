@@ -1,8 +1,9 @@
 //! A virtual file system in a crate.
 //!
-//! Lightfoot keeps a tree of files in memory behind an interface shaped like [`std::fs`]. Its path walks are those of a
-//! modern kernel, carried further: looking up a cached path takes no lock, moves no reference count and stores to no
-//! shared memory, so lookups run on all cores without getting in one another's way.
+//! Lightfoot keeps a tree of files in memory behind an interface shaped like [`std::fs`]. Its path
+//! walks are like a modern kernel's, carried further: looking up a cached path takes no lock, moves
+//! no reference count and stores to no shared memory, so lookups run on all cores without getting
+//! in one another's way.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -107,7 +108,8 @@ pub mod fuse;
 // The last group.
 mod conversions;
 
-/// The core, for what this crate does not show. `as_inner` of a type leads there, `From` or `from_inner` back.
+/// The core, for features that this crate does not show. `as_inner` of a type leads there, `From`
+/// or `from_inner` back.
 #[doc(no_inline)]
 pub use ::vfs;
 pub use ::vfs::DEFAULT_QUEUED_EVENTS;

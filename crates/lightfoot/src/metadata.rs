@@ -92,7 +92,7 @@ impl Metadata {
     }
 
     attributes! {
-        /// What kind of file it is.
+        /// The kind of the file.
         file_type: FileType = |attr| FileType::new(attr.mode);
         /// Whether it is a directory.
         is_dir: bool = |attr| FileType::new(attr.mode).is_dir();
@@ -142,7 +142,7 @@ impl Metadata {
     }
 }
 
-/// What kind of file it is.
+/// The kind of a file.
 ///
 /// ```
 /// let ctx = lightfoot::Vfs::ram().context();

@@ -63,8 +63,9 @@ impl ReadDir {
         }
     }
 
-    /// The same entries, for a caller that uses the metadata of all of them: a file system that returns attributes with a listing
-    /// is not called for each entry. The cache has them then, like those of any file, for as long as they are valid.
+    /// These entries, for a caller that uses the metadata of all of them: a file system that
+    /// returns attributes with a listing is not called for each entry. The cache then keeps the
+    /// attributes, like any file's, for as long as they are valid.
     ///
     /// ```
     /// let ctx = lightfoot::Vfs::ram().context();
@@ -149,7 +150,7 @@ impl DirEntry {
         self.listed.path.join(&self.name)
     }
 
-    /// What kind of file it is.
+    /// The kind of the file.
     ///
     /// # Errors
     /// None; the form is `std`'s.

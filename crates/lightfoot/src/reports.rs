@@ -1,4 +1,5 @@
-//! What a tree reports about itself: mounts, storage, locks, caches. They are the core's types, each with an example.
+//! Reports of a tree: mounts, storage, locks, caches. They are the core's types, each with an
+//! example.
 
 /// One mount of a list: [`Context::mounts`](crate::Context::mounts).
 ///
@@ -17,7 +18,7 @@
 /// ```
 pub use vfs::MountInfo;
 
-/// What keeps a file system busy: [`View::holders`](crate::View::holders).
+/// The users that keep a file system busy: [`View::holders`](crate::View::holders).
 ///
 /// ```
 /// use lightfoot::{MountFlags, RamFs, Vfs};
@@ -95,7 +96,7 @@ pub use vfs::LockInfo;
 /// ```
 pub use vfs::Fallback;
 
-/// What the caches hold: [`Vfs::cache_stats`](crate::Vfs::cache_stats).
+/// The contents of the caches, counted: [`Vfs::cache_stats`](crate::Vfs::cache_stats).
 ///
 /// ```
 /// let vfs = lightfoot::Vfs::ram();
@@ -108,7 +109,7 @@ pub use vfs::Fallback;
 /// ```
 pub use vfs::CacheStats;
 
-/// What the table of whole paths did: [`Vfs::whole_path_stats`](crate::Vfs::whole_path_stats).
+/// Counts of the table of whole paths: [`Vfs::whole_path_stats`](crate::Vfs::whole_path_stats).
 ///
 /// ```
 /// use lightfoot::{RamFs, Vfs};

@@ -93,7 +93,7 @@ impl Vfs {
     /// revalidated after a second. [`HostFs`] with [`HostOptions`] has other choices;
     /// [`View::mount`](crate::View::mount) mounts one beside others.
     ///
-    /// Walks use what is cached and get the rest from the host. They never leave the directory.
+    /// Walks use the cache and get the rest from the host. They never leave the directory.
     ///
     /// ```
     /// # let source = std::env::temp_dir().join(format!("lightfoot-doc-{}", std::process::id()));
@@ -108,7 +108,7 @@ impl Vfs {
     /// ```
     ///
     /// # Errors
-    /// Those of [`HostFs::new`]: `ENOENT`, `ENOTDIR`, `EACCES`...
+    /// As for [`HostFs::new`]: `ENOENT`, `ENOTDIR`, `EACCES`...
     #[cfg(feature = "host")]
     pub fn host(path: impl AsRef<std::path::Path>) -> std::io::Result<Self> {
         Ok(Self::new(HostFs::new(path, &HostOptions::default())?))
@@ -218,7 +218,7 @@ impl Builder {
     }
 }
 
-/// The same tree under this crate's interface.
+/// Returns this crate's interface of the tree.
 impl From<vfs::Vfs> for Vfs {
     fn from(inner: vfs::Vfs) -> Self {
         Self { inner }

@@ -9,7 +9,7 @@
 //! A path: it refers to its directory also after that was moved.
 //!
 //! # How it is locked
-//! Not at all: it does not change. For the objects that it refers to see `docs/locking.md`.
+//! It does not change. For the objects that it refers to see `docs/locking.md`.
 //!
 //! # Where it comes from
 //! `openat(2)` and its kin for the handles, `std::fs` and `cap_std::fs::Dir` for the shape. `docs/std-fs.md` compares
@@ -73,9 +73,10 @@ use vfs::{Base, PathAt, PathRef, Resolve};
 /// A relative path starts from the context's working directory, or from the `Dir`. An absolute path starts from the
 /// context's root directory, unless the `Dir` is scoped.
 ///
-/// Errors are those of the system calls named at each method; those of every walk (`path_resolution(7)`) are not
-/// repeated: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a NUL byte; where the walk has limits
-/// ([`Dir::within`](crate::Dir::within)) also `EXDEV`, `ELOOP` and `EAGAIN`, as `openat2(2)` has them.
+/// Errors are the errors of the system calls named at each method. The errors of every walk
+/// (`path_resolution(7)`) are not repeated: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`,
+/// `EINVAL` for a NUL byte; where the walk has limits ([`Dir::within`](crate::Dir::within)) also
+/// `EXDEV`, `ELOOP` and `EAGAIN`, as `openat2(2)` has them.
 #[derive(Clone)]
 pub struct View {
     pub(crate) inner: Arc<vfs::Context>,
@@ -106,12 +107,12 @@ impl View {
         Self { inner, from: None }
     }
 
-    /// The same context, from a directory, or a file that may turn out not to be one.
+    /// A view of this context, from a directory, or a file that may turn out not to be one.
     pub(crate) fn at(&self, held: PathRef, resolve: Resolve) -> Self {
         Self { inner: self.inner.clone(), from: Some((held, resolve)) }
     }
 
-    /// The same start and limits, with another context.
+    /// A view of another context, with this start and these limits.
     pub(crate) fn of(&self, context: vfs::Context) -> Self {
         Self { inner: Arc::new(context), from: self.from.clone() }
     }
@@ -139,7 +140,7 @@ impl View {
         self.from.as_ref().map(|from| &from.0)
     }
 
-    /// What a mount of the view serves.
+    /// The part of the tree that a mount of the view serves.
     #[cfg(feature = "fuse")]
     pub(crate) fn part(&self, vfs: &vfs::Vfs) -> Result<::fuse::Part, Errno> {
         const KEPT: Resolve = Resolve::BENEATH.union(Resolve::IN_ROOT);

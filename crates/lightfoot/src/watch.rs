@@ -29,7 +29,7 @@ use std::time::Duration;
 /// ```
 pub use vfs::Event;
 
-/// What happened.
+/// The kind of an event.
 ///
 /// ```
 /// use lightfoot::{EventKind, Scope, Vfs};
@@ -45,7 +45,7 @@ pub use vfs::Event;
 /// ```
 pub use vfs::EventKind;
 
-/// Whether a watch reports what is below the directories in its directory, too.
+/// Whether a watch also reports events below the directories in its directory.
 ///
 /// ```
 /// use lightfoot::{Scope, Vfs};

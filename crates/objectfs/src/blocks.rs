@@ -14,7 +14,7 @@ use quick_cache::sync::Cache;
 /// The bytes of a block; the last one of an object is shorter.
 pub(crate) const BLOCK: u64 = 128 << 10;
 
-/// What a block costs beside its bytes.
+/// The cost of a block beside its bytes.
 const OVERHEAD: u64 = 128;
 
 /// The place of a block.
@@ -63,7 +63,7 @@ impl Blocks {
         }
     }
 
-    /// The bytes in it, with what they cost.
+    /// The bytes in it, with their overhead.
     pub(crate) fn weight(&self) -> u64 {
         self.0.weight()
     }

@@ -34,7 +34,7 @@ pub struct Bucket {
     pub endpoint: Option<String>,
     /// `None`: `AWS_REGION`, else `us-east-1`.
     pub region: Option<String>,
-    /// `None`: those of the environment.
+    /// `None`: the keys of the environment.
     pub keys: Option<Keys>,
 }
 

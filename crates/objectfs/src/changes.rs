@@ -53,7 +53,7 @@ impl ObjectFs {
         Ok(node.id)
     }
 
-    /// Forgets that the names of a directory are known, if a new name was there.
+    /// Marks the names of a directory as incomplete, if a new name was there.
     fn note_made_elsewhere(&self, dir: u64, errno: Errno) {
         if errno == Errno::EEXIST
             && let Some(dir) = self.nodes.lock().get(dir)

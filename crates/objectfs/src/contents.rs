@@ -159,7 +159,7 @@ impl ObjectFs {
             node.is_dir || facts.is_nameless || facts.local.is_some() || is_fresh(facts.fetched, self.ttl)
         };
         if !is_known && let Err(errno) = self.fetch(until, node) {
-            // If it lost its name meanwhile, the last attributes are known.
+            // If it lost its name meanwhile, the node has its last attributes.
             if !node.facts().is_nameless {
                 return Err(errno);
             }

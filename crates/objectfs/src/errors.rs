@@ -3,7 +3,7 @@
 use opendal::{Error, ErrorKind};
 use vfs::Errno;
 
-/// The errno for an error of the store. Retries are over by now.
+/// The errno for an error of the store, after all retries.
 pub(crate) fn errno_of(error: &Error) -> Errno {
     match error.kind() {
         ErrorKind::NotFound => Errno::ENOENT,

@@ -1,8 +1,9 @@
 //! Listings of directories: one request for all names and their attributes.
 //!
 //! # What it is
-//! An open directory keeps what was listed, in the order of a keyed hash of the names, which is also their cookie. So a name has
-//! the same place in each listing. Where all names of a directory are known and valid, a listing makes no request.
+//! An open directory keeps its listing, in the order of a keyed hash of the names, which is also
+//! their cookie. So a name has the same place in each listing. If the node has all names of the
+//! directory, and they are valid, a listing makes no request.
 
 use crate::node::{Node, is_fresh};
 use crate::object_fs::ObjectFs;
@@ -24,7 +25,7 @@ pub(crate) struct ListedNode {
 /// A name and its node.
 type NamedNode = (Box<str>, Arc<Node>);
 
-/// What an open directory keeps.
+/// The listing that an open directory keeps.
 #[derive(Default)]
 pub(crate) struct DirList(Mutex<Option<Arc<[ListedNode]>>>);
 

@@ -100,7 +100,7 @@ impl ObjectFs {
         is_due
     }
 
-    /// The object `key`, or the prefix `key/`; first what is more likely.
+    /// The object `key`, or the prefix `key/`; the more likely one first.
     fn find(&self, until: Deadline, key: &str, is_dir_likely: bool) -> Result<Option<Found>, Errno> {
         let dir = format!("{key}/");
         let is_dir = || if is_key(&dir) { self.store.has_names(until, &dir, false) } else { Ok(false) };

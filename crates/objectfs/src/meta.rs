@@ -1,8 +1,8 @@
-//! What the store reports of an object.
+//! The store's report of an object.
 
 use std::sync::Arc;
 
-/// What the store reports of an object.
+/// The store's report of an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Meta {
     pub(crate) size: u64,

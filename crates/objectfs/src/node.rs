@@ -1,7 +1,8 @@
 //! A file or directory of the tree.
 //!
 //! # What it is
-//! What the store answered last about it, for how long that holds, and of a file that is written its new contents.
+//! The last answer of the store about it, for how long that is valid, and the new contents of a
+//! file that is written.
 //!
 //! # How it is locked
 //! `facts` is a mutex for a few instructions, `content` one that its holder keeps during requests to the store.
@@ -21,7 +22,7 @@ pub(crate) struct Local {
     pub(crate) mtime: i64,
 }
 
-/// What is known of a node.
+/// The facts about a node.
 #[derive(Default, Debug)]
 pub(crate) struct Facts {
     pub(crate) meta: Option<Meta>,
@@ -47,7 +48,7 @@ pub(crate) struct Facts {
     pub(crate) is_gone: bool,
     /// Of a directory: when a listing began that had all names.
     pub(crate) complete: Option<Instant>,
-    /// Of a directory: names that were requested one by one since then.
+    /// Of a directory: names that were requested one by one, and since when.
     pub(crate) asked: Option<(Instant, u32)>,
     /// Of a directory: it has too many names to list them for a lookup.
     pub(crate) is_large: bool,
@@ -73,7 +74,7 @@ impl Node {
         self.facts.lock()
     }
 
-    /// Notes what a request that began then found.
+    /// Notes the result of a request that began at `began`.
     pub(crate) fn learn(&self, found: &Found, began: Instant) {
         let mut facts = self.facts();
         match found {
@@ -83,16 +84,18 @@ impl Node {
         }
     }
 
-    /// Has opens wait until the name has gone, or stays. The caller has the contents locked, and has that until it drops this.
+    /// Makes opens wait until the name is removed, or stays. The caller has locked the contents,
+    /// and keeps the lock until it drops this.
     pub(crate) fn leave(&self) -> Leaving<'_> {
         self.facts().is_leaving = true;
         Leaving(self)
     }
 
-    /// Counts an open, after a change that takes the name away. Returns whether the kernel's pages are those of the version.
+    /// Counts an open, after a change that removes the name. Returns whether the kernel's pages are
+    /// of the current version.
     ///
     /// # Errors
-    /// `ESTALE`: the name has gone; `ETIMEDOUT` at the deadline.
+    /// `ESTALE`: the name is removed; `ETIMEDOUT` at the deadline.
     pub(crate) fn count_open(&self, until: Deadline, writes: bool) -> Result<bool, Errno> {
         loop {
             {
@@ -173,7 +176,7 @@ impl Facts {
         }
     }
 
-    /// Takes what a change by this mount made.
+    /// Takes the results of a change by this mount.
     pub(crate) fn changed_to(&mut self, meta: Meta) {
         self.version += 1;
         self.is_gone = false;

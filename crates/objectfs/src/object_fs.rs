@@ -60,7 +60,7 @@ impl ObjectFs {
     /// Makes one request, to find out whether the store can be used.
     ///
     /// # Errors
-    /// What the store reports.
+    /// The store's error.
     pub fn check(&self) -> opendal::Result<()> {
         self.store.check()
     }
@@ -95,7 +95,7 @@ impl ObjectFs {
         Attr { ino: node, mode: S_IFDIR | 0o755, nlink: 1, uid, gid, atime, mtime, ctime, ..Attr::default() }
     }
 
-    /// The attributes of a node, as far as they are known.
+    /// The attributes of a node, as far as the node has them.
     pub(crate) fn attr(&self, node: &Node, facts: &Facts) -> Attr {
         if node.is_dir {
             return self.dir_attr(node.id);

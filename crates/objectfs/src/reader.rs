@@ -44,7 +44,7 @@ struct Ahead {
     pending: Option<Pending>,
 }
 
-/// What an open file keeps; see the [module documentation](self).
+/// The state of an open file; see the [module documentation](self).
 #[derive(Default)]
 pub(crate) struct Reader(Mutex<Ahead>);
 
@@ -148,7 +148,7 @@ impl Target<'_> {
     }
 }
 
-/// Copies all of `bytes`, which may lie in pieces.
+/// Copies all of `bytes`, which may be in pieces.
 fn copy(bytes: &Buffer, into: &mut [u8]) {
     let mut at = 0;
     for piece in bytes.clone() {

@@ -3,9 +3,6 @@
 //! # What it is
 //! OpenDAL's operator below its layers for timeouts and retries, and the threads that it runs on. Every request is counted once,
 //! whatever its retries and pages are.
-//!
-//! # How it is locked
-//! Not at all.
 
 use crate::buffer::Buffer as WriteBuffer;
 use crate::errors::errno_of;
@@ -68,7 +65,7 @@ impl Calls {
     }
 }
 
-/// When the caller of a request gives up, in nanoseconds of `prim::clock::monotonic_ns`.
+/// The end of the caller's wait for a request, in nanoseconds of `prim::clock::monotonic_ns`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Option<i64>);
 
@@ -80,7 +77,7 @@ impl Deadline {
         Self(request.deadline)
     }
 
-    /// The time until then.
+    /// The time until the deadline.
     pub(crate) fn left(self) -> Option<Duration> {
         let left = |at: i64| u64::try_from(at.saturating_sub(prim::clock::monotonic_ns())).unwrap_or(0);
         self.0.map(|at| Duration::from_nanos(left(at)))

@@ -201,7 +201,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
     /// As [`FileSystem::statfs`].
     ///
     /// # Errors
-    /// `ENOSYS` if it has no such figures.
+    /// `ENOSYS` if it does not have the figures.
     fn statfs(&self) -> Result<StatFs, Errno> {
         Err(Errno::ENOSYS)
     }
@@ -292,7 +292,7 @@ impl<P: PathFileSystem> PathAdapter<P> {
         Ok(Path { path, _stays: stays })
     }
 
-    /// What the back end has at `path`, without a number.
+    /// The back end's file at `path`, without a number.
     fn describe(&self, path: &[u8]) -> Result<NewInode, Errno> {
         let attr = self.attributes_of(path)?;
         let mut new = NewInode { attr, valid: self.back.valid(), ..NewInode::default() };
@@ -380,7 +380,7 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
     }
 
     fn attributes(&self, _request: &Request, inode: &Inode) -> Result<Attr, Errno> {
-        // Of a file without a name only the cache knows them.
+        // Only the cache has the attributes of a file without a name.
         let Ok(at) = self.path(inode) else { return Ok(inode.attr()) };
         let gone = |errno| if errno == Errno::ENOENT { Errno::ESTALE } else { errno };
         Ok(Attr { ino: inode.node(), ..self.attributes_of(&at.path).map_err(gone)? })

@@ -2,11 +2,12 @@
 //! this process execute a full fence (`membarrier(2)`, `PRIVATE_EXPEDITED`).
 //!
 //! # A later refusal
-//! A system that has granted `membarrier(2)` may refuse it later: the program installs a seccomp filter. Then
-//! [`Asymmetric::expensive`] changes the instance to full fences on both sides. Sections that began before, with a
-//! compiler fence only, need one last barrier: the thread runs once on every CPU on which a thread of the process may
-//! run (`sched_setaffinity(2)`). Each of these threads is switched out meanwhile, or was before, and the scheduler's
-//! switch is a full fence: what `membarrier(2)` itself relies on for threads that do not run. If the system refuses
+//! A system that has granted `membarrier(2)` may refuse it later: the program installs a seccomp
+//! filter. Then [`Asymmetric::expensive`] changes the instance to full fences on both sides.
+//! Sections that began before, with a compiler fence only, need one last barrier: the thread runs
+//! once on every CPU on which a thread of the process may run (`sched_setaffinity(2)`). Each of
+//! these threads is switched out meanwhile, or was before, and the scheduler's switch is a full
+//! fence: `membarrier(2)` itself relies on that for threads that do not run. If the system refuses
 //! that too, the barrier fails, and the caller must free nothing.
 //!
 //! Source: liburcu's `memb` flavour; `membarrier(2)`; the tour of all CPUs is `synchronize_sched` of Linux 2.6.
@@ -75,7 +76,8 @@ impl Asymmetric {
         cfg!(loom) || is_set(&self.is_fence)
     }
 
-    /// The expensive side: orders what the calling thread did before against what other threads do on the cheap side.
+    /// The expensive side: orders the calling thread's earlier accesses against other threads'
+    /// accesses on the cheap side.
     pub fn expensive(&self) -> Expensive {
         // ORDERING: Acquire pairs with the Release below: the thread that made the last barrier has made it, and what
         // others stored before it is seen.

@@ -1,4 +1,5 @@
-//! Hints for a simulated machine: how long private work takes, and what it must not charge. Nothing in production.
+//! Hints for a simulated machine: how long private work takes, and accesses that it must not
+//! charge. Nothing in production.
 
 /// A cost hint: `ns` nanoseconds of private work. Nothing in production; virtual time on a simulated machine.
 #[inline(always)]

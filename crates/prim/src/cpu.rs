@@ -81,7 +81,7 @@ mod imp {
     }
 
     /// # Safety
-    /// None; the type is that of a key's destructor.
+    /// None; a key's destructor has this type.
     unsafe extern "C" fn returned(_value: *mut c_void) {
         give_back();
     }
@@ -136,8 +136,9 @@ pub fn id() -> usize {
     imp::id()
 }
 
-/// Whether the calling thread still owns index `id`. `false` in a destructor that runs after the index was returned
-/// (that of a later `pthread_key_create(3)`): per-CPU state of that index may then belong to another thread.
+/// Whether the calling thread still owns index `id`. `false` in a destructor that runs after the
+/// index was returned (the destructor of a later `pthread_key_create(3)`): per-CPU state of that
+/// index may then belong to another thread.
 #[inline(always)]
 #[must_use]
 pub fn is(id: usize) -> bool {

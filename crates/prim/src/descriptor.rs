@@ -10,7 +10,8 @@
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 
-/// Closes a descriptor, also if it returns an error: that of what the file system writes when a descriptor is closed.
+/// Closes a descriptor, also if it returns an error: the error of data that the file system writes
+/// at the close.
 ///
 /// # Errors
 /// `EIO`, `ENOSPC`, `EDQUOT`; `EINTR` if a signal ended the wait.
@@ -19,7 +20,8 @@ pub fn close(fd: OwnedFd) -> Result<(), Errno> {
     unsafe { rustix::io::try_close(fd.into_raw_fd()) }
 }
 
-/// Makes `len` bytes of the second file, at its offset, share the storage of those of the first; 0 bytes: up to the end of that.
+/// Makes `len` bytes of the second file, at its offset, share the storage of the same number of
+/// bytes of the first; 0 bytes: up to the end of the first.
 ///
 /// # Errors
 /// `EOPNOTSUPP`, `ENOTTY` if the file system has no reflinks; `EXDEV`, `EINVAL`, `EBADF`, `EPERM`, `ETXTBSY`, `ENOSPC`...

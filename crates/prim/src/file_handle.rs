@@ -41,7 +41,8 @@ pub fn name_to_handle(file: BorrowedFd<'_>) -> Result<(i32, Vec<u8>), Errno> {
 /// Opens the file with this handle, on the file system of `mount`. Needs `CAP_DAC_READ_SEARCH`.
 ///
 /// # Errors
-/// `ESTALE`: the file was removed; `EINVAL`: the bytes are not those of a handle; `EPERM` without the capability; those of `open(2)`.
+/// `ESTALE`: the file was removed; `EINVAL`: the bytes are not a handle; `EPERM` without the
+/// capability; as for `open(2)`.
 pub fn open_by_handle(mount: BorrowedFd<'_>, (kind, bytes): (i32, &[u8]), flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut raw = Raw { len: bytes.len() as u32, kind, bytes: [0; MOST] };
     raw.bytes.get_mut(..bytes.len()).ok_or(Errno::INVAL)?.copy_from_slice(bytes);

@@ -51,8 +51,8 @@ pub fn prefetch<T>(target: *const T) {
     let _ = target;
 }
 
-/// Asks for the cache line at `target` to be written: it comes once, and not a second time when the store follows a load. The
-/// address need not be valid: a prefetch never faults.
+/// Requests the cache line at `target` for a write: it comes once, and not a second time when the
+/// store follows a load. The address need not be valid: a prefetch never faults.
 #[inline(always)]
 pub fn prefetch_to_write<T>(target: *const T) {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]

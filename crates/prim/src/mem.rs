@@ -1,8 +1,8 @@
 //! Memory: mappings straight from the system, advice, which a simulated machine ignores, and the size of all.
 //!
 //! # What it is not
-//! An allocator: a mapping is for what is large, or must go back to the system when it is no longer used. What the
-//! allocator of the program frees, it may keep.
+//! An allocator: a mapping is for large memory, or for memory that must be returned to the system
+//! when it is no longer used. The program's allocator may keep the memory that it frees.
 
 use core::ops::Range;
 use core::ptr::{NonNull, null_mut};
@@ -30,7 +30,7 @@ impl Mapping {
     /// If the two together are more than there are addresses.
     #[must_use]
     pub fn new(len: usize, align: usize) -> Option<Self> {
-        // A range with room for an aligned one; then what is before and behind that goes.
+        // A range with room for an aligned one; then the parts before and behind that are unmapped.
         let room = len.checked_add(align).expect("a size that can be");
         // SAFETY: a new mapping wherever the system has room.
         let first = unsafe { mmap_anonymous(null_mut(), len, PROT, MapFlags::PRIVATE) }.ok()?;
@@ -71,9 +71,10 @@ impl Mapping {
         self.len == 0
     }
 
-    /// Returns the memory of the bytes `range` to the system: from now on they read as zeros, and take memory again
-    /// when they are written (`MADV_DONTNEED`). Whether the system did so; if not, they are as they were. It refuses a
-    /// range that does not begin at one of its pages.
+    /// Returns the memory of the bytes `range` to the system: after that they read as zeros, and
+    /// take memory again when they are written (`MADV_DONTNEED`). Returns whether the system did
+    /// so; if not, they are as they were. It refuses a range that does not begin at one of its
+    /// pages.
     ///
     /// # Safety
     /// No thread refers to these bytes, or to a part of them, during the call, except to atomics for which zeros are a
@@ -96,7 +97,8 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: invariant 1, and the value is going.
         if unsafe { munmap(self.start.as_ptr().cast(), self.len) }.is_err() {
-            // The process has as many ranges as it may have, and this would divide one: the memory at least goes back.
+            // The process has as many ranges as it may have, and this would divide one. At least
+            // the memory is returned.
             // SAFETY: as above.
             let _ = unsafe { self.discard(0..self.len) };
         }
@@ -110,7 +112,8 @@ pub fn advise_huge(start: *mut u8, len: usize) {
     let _ = unsafe { madvise(start.cast(), len, Advice::LinuxHugepage) };
 }
 
-/// Requests pages of the usual size for `len` bytes at `start` from now on (`MADV_NOHUGEPAGE`). Advice only, as above.
+/// Requests pages of the usual size for `len` bytes at `start` (`MADV_NOHUGEPAGE`). Advice only, as
+/// above.
 pub fn advise_small(start: *mut u8, len: usize) {
     // SAFETY: MADV_NOHUGEPAGE changes how memory is backed, never what it holds.
     let _ = unsafe { madvise(start.cast(), len, Advice::LinuxNoHugepage) };

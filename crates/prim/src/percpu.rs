@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 /// Slots that exist from the start. Few under loom, which tracks every atomic; a model has few threads.
 const FIRST: usize = if cfg!(loom) { 4 } else { 32 };
 
-/// The same in a small array.
+/// Slots of the first segment of a small array.
 const FIRST_SMALL: usize = if cfg!(loom) { 4 } else { 8 };
 
 /// Segments behind the first: as many slots as the first, then twice as many, and so on; enough for two million threads.
@@ -33,7 +33,8 @@ impl<T> PerCpu<T> {
         Self::with_first(FIRST, make)
     }
 
-    /// The same for an object of which a process may have thousands: fewer slots exist from the start.
+    /// As [`new`](Self::new), for an object of which a process may have thousands: fewer slots
+    /// exist from the start.
     #[must_use]
     pub fn small(make: fn() -> T) -> Self {
         Self::with_first(FIRST_SMALL, make)

@@ -8,8 +8,8 @@ pub use std::sync::Arc;
 // production.
 pub use std::sync::{Arc as PlainArc, Weak};
 
-/// A value behind a trait. The same in the simulator.
+/// A value behind a trait, as in the simulator.
 pub type DynArc<T> = std::sync::Arc<T>;
 
-/// A value of a type that only its owner knows.
+/// A value whose type only its owner has.
 pub type AnyArc = DynArc<dyn core::any::Any + Send + Sync>;

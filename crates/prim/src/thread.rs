@@ -41,12 +41,13 @@ loom::thread_local! {
     static CARRIED: RefCell<Option<Carried>> = RefCell::new(None);
 }
 
-/// Has the calling thread carry `value`; returns what it carried before. A thread that ends carries nothing.
+/// Makes the calling thread carry `value`; returns the value that it carried before. A thread that
+/// ends carries nothing.
 pub fn carry(value: Option<Carried>) -> Option<Carried> {
     CARRIED.try_with(|carried| carried.replace(value)).ok().flatten()
 }
 
-/// A copy of what the calling thread carries, if it is a `T`.
+/// A copy of the value that the calling thread carries, if it is a `T`.
 #[must_use]
 pub fn carried<T: Clone + 'static>() -> Option<T> {
     CARRIED.try_with(|carried| carried.borrow().as_deref()?.downcast_ref().cloned()).ok().flatten()

@@ -32,9 +32,10 @@ impl Line {
     }
 }
 
-/// The line at `address`, loaded from its lower to its higher addresses while other threads may store to it: each
-/// aligned word of it is one that some thread stored, as by a relaxed load, and a later word is not older than an
-/// earlier one, as by Acquire loads. `None` where this machine has no such load: then the caller must load the words.
+/// The line at `address`, loaded from its lower to its higher addresses while other threads may
+/// store to it: each aligned word of it is one that some thread stored, as by a relaxed load, and a
+/// later word is not older than an earlier one, as by Acquire loads. `None` where this machine does
+/// not have the load: then the caller must load the words.
 ///
 /// # Safety
 /// `address` is aligned to 64 bytes, and behind it are 64 initialized bytes of atomics.

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 use sync::pages::{PAGE, Page, PagePool};
 use vfs::Errno;
 
-/// The same, in the type of file lengths.
+/// [`PAGE`], in the type of file lengths.
 pub(crate) const PAGE_BYTES: u64 = PAGE as u64;
 
 /// Units of 512 bytes in a page.
@@ -86,7 +86,7 @@ impl Contents {
         self.pages.len() as u64 * PAGE_BYTES
     }
 
-    /// Reads from `offset` on, where the caller has made sure that all of `buf` lies in the file.
+    /// Reads from `offset` on, where the caller has made sure that all of `buf` is within the file.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) {
         for (number, within, part) in parts(offset, buf.len()) {
             let to = &mut buf[part.clone()];
@@ -109,7 +109,7 @@ impl Contents {
         for (number, within, part) in parts(offset, data.len()) {
             let page = match self.pages.entry(number) {
                 Entry::Occupied(page) => page.into_mut().bytes_mut(pool),
-                // The page first: what `room` has charged for is there.
+                // The page first: the page that `room` has charged for is there.
                 Entry::Vacant(place) => new_page(pool)
                     .and_then(|page| room().map(|()| page))
                     .and_then(|page| place.insert(Stored::Own(page)).bytes_mut(pool)),
@@ -185,7 +185,7 @@ impl Contents {
         Ok(gone.len() as u64 * PAGE_BYTES)
     }
 
-    /// The pages that `range` touches, which are shared from now on.
+    /// The pages that `range` touches, which are shared after this call.
     pub(crate) fn share(&mut self, range: &Range<u64>) -> Shares {
         let numbers = touched(range);
         // Stands on a page's place while the page moves into its `Arc`.

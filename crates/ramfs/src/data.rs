@@ -8,7 +8,7 @@
 //! One [`BiasedRwLock`] for all of it, so that a read is atomic against writes and threads that read one file write no line in
 //! common; the locks of `limits` nest inside. The file system has the slots of the readers.
 //!
-//! # What shared pages cost
+//! # Cost of shared pages
 //! Each file is charged for all of its pages, also for those that it shares with others. So a write to a file that shares pages needs
 //! no room, and the owner of the other file has no effect on the charge. The file system may take less memory than it reports.
 //!
@@ -91,7 +91,7 @@ impl Data {
         self.state.read(readers).links
     }
 
-    /// Reads from `offset` on, where the caller has made sure that all of `buf` lies in the file.
+    /// Reads from `offset` on, where the caller has made sure that all of `buf` is within the file.
     pub(crate) fn read(&self, readers: &BiasedReaders, offset: u64, buf: &mut [u8]) {
         self.state.read(readers).contents.read(offset, buf);
     }
@@ -112,7 +112,7 @@ impl Data {
         Ok(state.contents.blocks())
     }
 
-    /// The pages that `range` touches, which are shared from now on.
+    /// The pages that `range` touches, which are shared after this call.
     pub(crate) fn share(&self, readers: &BiasedReaders, range: &Range<u64>) -> Shares {
         self.state.write(readers).contents.share(range)
     }
@@ -192,7 +192,6 @@ impl Data {
         Ok(())
     }
 
-    /// The flags of the inode.
     pub(crate) fn flags(&self, readers: &BiasedReaders) -> InodeFlags {
         self.state.read(readers).flags
     }
@@ -202,7 +201,8 @@ impl Data {
         self.state.write(readers).flags = flags;
     }
 
-    /// Charges `uid` from now on for this data, and for `beside`, the inode without its data: `EDQUOT`.
+    /// Makes `uid` the user who is charged for this data, and for `beside`, the inode without its
+    /// data: `EDQUOT`.
     pub(crate) fn set_owner(&self, charge: Charge<'_>, uid: u32, beside: Amount) -> Result<(), Errno> {
         let state = &mut *self.state.write(charge.readers);
         if state.owner != uid {

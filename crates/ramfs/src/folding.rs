@@ -7,9 +7,6 @@
 //! # What it is not
 //! Full case folding or normalization, which tmpfs's `casefold` does: `ß` is not `ss`, and a letter with an accent is
 //! not the letter and the accent.
-//!
-//! # How it is locked
-//! Not at all.
 
 use vfs::NameRules;
 

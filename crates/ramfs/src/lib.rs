@@ -39,7 +39,7 @@ use vfs::{
 /// Inode numbers that one CPU index takes at a time.
 const INO_BATCH: u64 = 1024;
 
-/// What each entry adds to the length of its directory: tmpfs's `BOGO_DIRENT_SIZE`.
+/// The length that each entry adds to its directory: tmpfs's `BOGO_DIRENT_SIZE`.
 const ENTRY_SIZE: u64 = 20;
 
 /// The length of an empty directory: tmpfs counts `.` and `..`.
@@ -74,7 +74,8 @@ impl Default for RamOptions {
 /// See the [crate documentation](crate).
 #[derive(Debug)]
 pub struct RamFs {
-    /// Random bytes, with which the ids of files begin: those of another file system are not taken for this one's.
+    /// Random bytes, with which the ids of files begin: they separate these ids from another file
+    /// system's.
     instance: [u8; 16],
     root: Attr,
     limits: Limits,
@@ -147,7 +148,8 @@ impl RamFs {
     #[inline(always)]
     fn next_ino(&self) -> u64 {
         let own = &self.own_range.this().0;
-        // Relaxed: only this thread uses the range; the shared counter only has to give each range once.
+        // Relaxed: only this thread uses the range; the shared counter must only give each range
+        // once.
         let mut ino = own.load(Relaxed);
         if ino.is_multiple_of(INO_BATCH) {
             ino = self.next_range.fetch_add(INO_BATCH, Relaxed);
@@ -317,7 +319,7 @@ impl FileSystem for RamFs {
         self.data_of(file.inode)?.write(self.charge(request), at.offset(), data)
     }
 
-    /// Shares whole pages; the VFS copies what remains of a range.
+    /// Shares whole pages; the VFS copies the rest of a range.
     fn copy_range(
         &self,
         request: &Request,
@@ -334,7 +336,7 @@ impl FileSystem for RamFs {
         let put = self.data_of(to.inode)?.put(self.charge(request), &(at..at + len), shares.unwrap_or_default());
         match put {
             Ok(blocks) => Ok(Written::new(len as usize, blocks)),
-            // The VFS writes what there is room for.
+            // The VFS writes as much as there is room for.
             Err(_) if how == Copying::Any => Err(Errno::EOPNOTSUPP),
             Err(errno) => Err(errno),
         }
@@ -343,7 +345,7 @@ impl FileSystem for RamFs {
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
         let blocks = match inode.data::<Data>() {
             None => 0,
-            // A file that grows keeps what was reserved past its end.
+            // A file that grows keeps the memory that was reserved past its end.
             Some(data) if len > inode.size() => data.blocks(&self.readers),
             Some(data) => data.cut(self.charge(request), len)?,
         };

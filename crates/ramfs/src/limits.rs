@@ -1,11 +1,11 @@
 //! Limits of a file system in memory: bytes and inodes, of all users together and of each user.
 //!
 //! # What it is
-//! [`Limits`] counts what is in use. Each of the two totals is a [`PerCpuCredits`]: units by CPU index, exact near the limit.
-//! [`Quotas`] counts for each user, if users have limits.
+//! [`Limits`] counts the bytes and inodes in use. Each of the two totals is a [`PerCpuCredits`]:
+//! units by CPU index, exact near the limit. [`Quotas`] counts for each user, if users have limits.
 //!
 //! # What it is not
-//! A measure of memory: it counts pages, attributes and inodes, not what keeps them.
+//! A measure of memory: it counts pages, attributes and inodes, not the structures that keep them.
 //!
 //! # How it is locked
 //! The totals by [`PerCpuCredits`], of which a thread with units in the store of its CPU index locks nothing. Users have one mutex for
@@ -59,7 +59,7 @@ pub struct UserLimits {
 }
 
 impl RamLimits {
-    /// No limits; `statfs(2)` then reports a size of 0, as that of tmpfs does.
+    /// No limits; `statfs(2)` then reports a size of 0, as for tmpfs.
     #[must_use]
     pub const fn none() -> Self {
         Self { bytes: None, inodes: None, per_user: None }
@@ -186,7 +186,7 @@ impl Limits {
     }
 }
 
-/// What there is of one kind, for all users together; without a limit, as much as one wants.
+/// The units of one kind, for all users together; without a limit, any number.
 #[derive(Debug)]
 struct Room {
     credits: Option<PerCpuCredits>,

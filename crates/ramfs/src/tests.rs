@@ -255,7 +255,8 @@ fn a_further_name_takes_an_inode_until_it_goes() {
     }
     assert_eq!((link("/d"), world.free().1), (Err(Errno::ENOSPC), 0));
     assert_eq!(root.attr(Base::CWD, b"/f", false).unwrap().nlink, 4, "the refused name is not counted");
-    // Names that are removed, and one that is replaced; in any order, the file takes one inode until its last name goes.
+    // Names that are removed, and one that is replaced; in any order, the file takes one inode
+    // until its last name is removed.
     root.unlink(Base::CWD, b"/f").unwrap();
     assert_eq!(world.free().1, 1);
     root.rename(PathAt::cwd(b"/g"), PathAt::cwd(b"/a"), RenameFlags::default()).unwrap();

@@ -31,7 +31,8 @@ impl Xattrs {
         self.values.get(name).cloned().ok_or(Errno::ENODATA)
     }
 
-    /// What [`Xattrs::bytes`] will be after setting `name`: `EEXIST`, `ENODATA`, depending on `how`.
+    /// The value of [`Xattrs::bytes`] after setting `name`: `EEXIST`, `ENODATA`, depending on
+    /// `how`.
     pub(crate) fn bytes_with(&self, name: &[u8], value: &[u8], how: SetXattr) -> Result<u64, Errno> {
         let old = self.values.get(name);
         match (how, old) {
@@ -41,7 +42,6 @@ impl Xattrs {
         }
     }
 
-    /// Sets `name`.
     pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) {
         let old = self.values.insert(name.into(), value.into());
         self.bytes = self.bytes - old.map_or(0, |old| cost(name, &old)) + cost(name, value);
@@ -54,7 +54,6 @@ impl Xattrs {
         Ok(())
     }
 
-    /// All names.
     pub(crate) fn names(&self) -> Vec<Box<[u8]>> {
         self.values.keys().cloned().collect()
     }

@@ -31,7 +31,7 @@
 //! | `read`: store of the slot, fence, load of the bias | `clear_bias`: store of the bias, fence, load of the slot |
 //! | `read`: load of the bias, Acquire | `set_bias`: store, Release |
 //! | `clear_bias`: load of the slot, Acquire | `BiasedReadGuard::drop`: store, Release |
-//! | reader or writer with the mutex | those of [`RawMutex`] |
+//! | reader or writer with the mutex | as in [`RawMutex`] |
 //!
 //! # Invariants
 //! 1. The bias is changed only by the holder of the mutex.
@@ -151,7 +151,7 @@ impl<T> BiasedRwLock<T> {
         Self { mutex: RawMutex::new(), bias, last, readers: readers.address(), data: UnsafeCell::new(data) }
     }
 
-    /// The same, with the bias set.
+    /// As [`new`](Self::new), with the bias set.
     #[cfg(loom)]
     #[must_use]
     pub fn biased(readers: &BiasedReaders, data: T) -> Self {

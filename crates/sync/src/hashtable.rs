@@ -1,14 +1,16 @@
 //! An intrusive hash table with lock-free readers that grows and shrinks by steps.
 //!
 //! # What it is
-//! An array of chains. Readers walk a chain under an RCU read section and store nothing. Writers hold the lock bit of
-//! one bucket. Nodes may be freed and reused while readers stand on them (see [`crate::slab`]), so a reader can be
-//! carried from its chain into another one. The last link of a chain therefore names its bucket, and a reader that ends
-//! in a foreign bucket detects that it may have missed a node (Linux's "nulls" lists).
+//! An array of chains. Readers walk a chain under an RCU read section and store nothing. Writers
+//! hold the lock bit of one bucket. Nodes may be freed and reused while readers are on them (see
+//! [`crate::slab`]), so a reader can be carried from its chain into another one. The last link of a
+//! chain therefore names its bucket, and a reader that ends in a foreign bucket detects that it may
+//! have missed a node (Linux's "nulls" lists).
 //!
 //! # What it is not
-//! It does not know keys: the caller passes a hash and a predicate. That one key is inserted once the caller ensures by
-//! its own lock, or by [`HashTable::insert_unique`], which decides by the lock of the bucket.
+//! It does not have keys: the caller passes a hash and a predicate. The caller ensures that a key
+//! is inserted only once, by its own lock, or by [`HashTable::insert_unique`], which decides by the
+//! lock of the bucket.
 //!
 //! # State of a word
 //! A chain is a bucket word and the `next` words of its nodes:
@@ -28,13 +30,15 @@
 //! the old chain, then the new one, and so on while there is a next table, cannot miss it.
 //!
 //! # Order on a chain
-//! A node may ask for the front of its chain ([`HashNode::is_first`]): the table links it at the head, and the other
-//! nodes behind the first ones. (A VFS puts directories first, since each path passes several of them.) So a node can be
-//! reused *behind* the node that a reader searches, on the same chain. The reader stands on the reused node, reaches the
-//! end of the right chain, and has missed the other node. The slow search detects this by the nodes' sequence counts,
-//! hand over hand. It goes on to the next node only if the node that it stands on still leads there, and no writer has
-//! begun to take that node off the chain since the search reached it. It waits only for a writer that is taking a node
-//! off the chain. A table whose nodes are all first needs no counts, and its lookups never wait.
+//! A node may request the front of its chain ([`HashNode::is_first`]): the table links it at the
+//! head, and the other nodes behind the first ones. (A VFS puts directories first, since each path
+//! passes several of them.) So a node can be removed and inserted again *behind* the node that a
+//! reader searches, on the same chain. The reader is on the reused node, reaches the end of the
+//! right chain, and has missed the other node. The slow search detects this by the nodes' sequence
+//! counts, hand over hand. It moves to the next node only if the current node still leads there,
+//! and no writer has begun to take the current node off the chain since the search reached it. It
+//! waits only for a writer that is taking a node off the chain. A table whose nodes are all first
+//! needs no counts, and its lookups never wait.
 //!
 //! # How it is locked
 //! One bucket lock at a time, except for a move: old bucket, then new bucket. The resize mutex is only ever tried.
@@ -71,13 +75,13 @@ use prim::atomic::{
 use resize::{Sums, Uncounted};
 use table::{End, LOCK, PTR, Table, link, lock_bucket, scan, set, word_of};
 
-/// What a type needs to be on a chain.
+/// The requirements on a type whose nodes are on a chain.
 ///
 /// # Safety
 /// For one node [`HashNode::next`] always returns the same word, which lives as long as the node, and which nothing but
 /// the table writes from the insertion on until the node is removed and a grace period has passed, or is inserted anew.
 pub unsafe trait HashNode: Send + Sync + Sized {
-    /// What a hash depends on besides the node: a secret of the instance.
+    /// The second input of a hash, besides the node: a secret of the instance.
     type Key: Send + Sync;
 
     /// The link word. The table owns it while the node is inserted; a removed node keeps its last value.
@@ -112,7 +116,7 @@ pub struct HashTable<N: HashNode> {
     _nodes: PhantomData<*const N>,
 }
 
-/// The table as one read section sees it; what a lookup works on.
+/// The table as one read section sees it; lookups work on it.
 pub struct View<'g, N> {
     buckets: NonNull<AtomicUsize>,
     mask: usize,
@@ -268,7 +272,8 @@ impl<N: HashNode> HashTable<N> {
         }
     }
 
-    /// The same, inlined: for callers that meet a writer, or a table on the move, seldom.
+    /// As [`find_slow`](Self::find_slow), but inlined: for callers that seldom meet a writer, or a
+    /// table on the move.
     ///
     /// # Panics
     /// If the guard is of another domain.
@@ -304,8 +309,9 @@ impl<N: HashNode> HashTable<N> {
         self.account(domain, guard, 1);
     }
 
-    /// The same, unless `is_same` holds for a node on the chain: then returns that one. Of several threads that insert
-    /// nodes of one key, one succeeds. `is_same` is called under the bucket's lock.
+    /// Inserts `node` as [`insert`](Self::insert) does, unless `is_same` holds for a node on the
+    /// chain: then returns that node. Of several threads that insert nodes of one key, one
+    /// succeeds. `is_same` is called under the bucket's lock.
     ///
     /// # Safety
     /// As for [`HashTable::insert`].
@@ -321,8 +327,9 @@ impl<N: HashNode> HashTable<N> {
         is_same: impl FnMut(&'g N) -> bool,
     ) -> Option<&'g N> {
         self.check_writer(domain, guard);
-        // All nodes of this hash are on the chain of this bucket: one that is not moved yet still has all of them, and a
-        // mover holds it until the last one has gone to the next table, where this thread follows.
+        // All nodes of this hash are on the chain of this bucket. A bucket that is not moved yet
+        // still has all of them. A mover holds its lock until the last node is in the next table,
+        // where this thread follows.
         let (bucket, head) = self.lock(hash);
         if let Ok(there) = scan(head, is_same) {
             set(bucket, head);

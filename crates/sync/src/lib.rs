@@ -1,8 +1,9 @@
 //! Synchronisation primitives of the Linux directory cache, in user space.
 //!
-//! The head of each module describes its primitive: what it is and is not, its state word, each ordering with its
-//! partner, and its source. `tools/check/weaken-orderings` shows for each ordering a loom test in `tests/` that fails without
-//! it. The crate knows no file system.
+//! The head of each module describes its primitive: what it is and is not, its state word, each
+//! ordering with its partner, and its source. `tools/check/weaken-orderings` shows for each
+//! ordering a loom test in `tests/` that fails without it. The crate does not depend on a file
+//! system.
 //!
 //! | need | take |
 //! |---|---|
@@ -10,7 +11,7 @@
 //! | small data read often, written rarely | [`SeqLock`]; [`SeqRwLock`] where reads are long |
 //! | a count that many threads change | [`LockRef`]; [`PerCpuArc`] for one hot object |
 //! | objects reused under readers | [`slab::Slab`], [`HashTable`] |
-//! | bulk memory that goes back to the system when it is free | [`PagePool`] |
+//! | bulk memory that is returned to the system when it is free | [`PagePool`] |
 //! | facts by their signatures, found without a store | [`SignatureTable`] |
 //! | a bound that many threads take from | [`PerCpuCredits`] |
 //! | exclusion | [`SpinLock`], [`Mutex`]: a [`Lock`] around data; or a raw lock below in `lock_api`'s |

@@ -12,7 +12,7 @@
 //! beforehand. It sees neither locks taken without a checker nor the order between locks of two instances.
 //!
 //! # How it is locked
-//! Not at all: each thread counts in its CPU index's slot.
+//! Each thread counts in its CPU index's slot.
 //!
 //! # Source
 //! Ranks: the lock hierarchies of multiprocessor UNIX, e.g. C. Schimmel, "UNIX Systems for Modern Architectures"
@@ -141,7 +141,8 @@ impl<R: Rank> Checker<R> {
         self.take_by(rank, || lock.try_lock(), || lock.lock_taken())
     }
 
-    /// The same for locks of other types: `attempt` takes the lock if it is free, `wait` waits for it.
+    /// As [`take`](Self::take), for locks of other types: `attempt` takes the lock if it is free,
+    /// `wait` waits for it.
     #[inline(always)]
     pub fn take_by<G>(&self, rank: R, attempt: impl FnOnce() -> Option<G>, wait: impl FnOnce() -> G) -> G {
         match attempt() {
@@ -177,7 +178,7 @@ impl<R: Rank> Checker<R> {
         Ranked { guard, _held: self.acquire(rank) }
     }
 
-    /// The same beside other locks of the rank.
+    /// As [`taken`](Self::taken), beside other locks of the rank.
     ///
     /// # Panics
     /// As [`acquire_nested`](Self::acquire_nested).

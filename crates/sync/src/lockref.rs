@@ -6,11 +6,12 @@
 //! *dead*; a thread kills it by one compare-exchange that names the count.
 //!
 //! # What it is not
-//! Linux's lockref in one point: there the count stands still while the lock is held; **here the count may move while
-//! the lock is held**. What the lock does stop is death: [`LockRef::try_kill`] requires the lock to be free, so an
-//! object that was alive under its lock stays alive until the lock is released (or its holder calls
-//! [`mark_dead`](LockRefGuard::mark_dead)). It frees nothing either: the caller decides what zero means. An alive
-//! object with count zero is usual (a cached dentry without users).
+//! Linux's lockref in one point: Linux's count does not change while the lock is held; **here the
+//! count may change while the lock is held**. The lock does stop death: [`LockRef::try_kill`]
+//! requires the lock to be free, so an object that was alive under its lock stays alive until the
+//! lock is released (or its holder calls [`mark_dead`](LockRefGuard::mark_dead)). It frees nothing
+//! either: the caller decides what zero means. An alive object with count zero is usual (a cached
+//! dentry without users).
 //! # State
 //! | bits 63..32 | bits 31..2 | bit 1 `ALIVE`                | bit 0 `LOCKED` |
 //! |-------------|------------|------------------------------|----------------|
@@ -27,16 +28,19 @@
 //! | dead, s                   | `revive(n)`            | alive, s + n                   |
 //!
 //! # Strays
-//! `get_not_dead` learns that the object is dead only after it has added one to the count, and subtracts it again. So
-//! the count of a dead object is the number of such *strays*. Objects live in type-stable memory and may be revived at
-//! once, before all strays are subtracted. So `revive` adds and never stores, and a stray counts as a reference of the
-//! revived object until it is subtracted. Until then `try_kill` and `mark_dead` fail, and `DeadLast` reports the last.
+//! `get_not_dead` learns that the object is dead only after it has added one to the count, and
+//! subtracts it again. So the count of a dead object is the number of such *strays*. Objects live
+//! in type-stable memory and may be revived at once, before all strays are subtracted. So `revive`
+//! adds and never stores, and a stray counts as a reference of the revived object until it is
+//! subtracted. Before that `try_kill` and `mark_dead` fail, and `DeadLast` reports the last.
 //!
 //! # Being last
-//! `put` returns `true` when it took the count of an alive object to zero. That describes the past: since then another
-//! thread may have got and put a reference and received `true` too, or killed (and revived) the object. So a caller
-//! that receives `true` acts only through [`try_kill`](LockRef::try_kill)`(0)`, or under its own lock that getters take.
-//! A killer owns the object *as it is then*: read its state afterwards. If all references come from `get`, `true` is final.
+//! `put` returns `true` when it took the count of an alive object to zero. That describes the past:
+//! since then another thread may have got and put a reference and received `true` too, or killed
+//! (and revived) the object. So a caller that receives `true` acts only through
+//! [`try_kill`](LockRef::try_kill)`(0)`, or under its own lock that getters take. A killer owns the
+//! object *as it is after the kill*: read its state afterwards. If all references come from `get`,
+//! `true` is final.
 //!
 //! # Orderings
 //! Every change is a read-modify-write, so each continues the release sequences before it.
@@ -97,14 +101,14 @@ fn count_of(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// A spinlock and a reference count in one word; see the module's description. 8 bytes.
+/// Source: Linux's `struct lockref`; the module's description lists the differences.
 ///
-/// Source: Linux's `struct lockref`; the differences are under "What it is not".
+/// Source: Linux's `struct lockref`; the first section lists the differences.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct LockRef(AtomicU64);
 
-/// What [`LockRef::get_not_dead`] did.
+/// The result of [`LockRef::get_not_dead`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a reference that was got must be put, and the last user must act on it"]
 pub enum GetNotDead {
@@ -112,9 +116,10 @@ pub enum GetNotDead {
     Got,
     /// The object was dead. The caller holds nothing.
     Dead,
-    /// The object was dead and the caller holds nothing. But meanwhile the object was revived and its references were
-    /// put, so the caller took the count to zero when it subtracted its stray. It must do what it would do after a
-    /// [`put`](LockRef::put) that returned `true`: no other thread received this zero.
+    /// The object was dead and the caller holds nothing. But meanwhile the object was revived and
+    /// its references were put, so the caller took the count to zero when it subtracted its stray.
+    /// It must act as after a [`put`](LockRef::put) that returned `true`: no other thread received
+    /// this zero.
     DeadLast,
 }
 
@@ -274,8 +279,8 @@ impl LockRef {
         LockRefGuard { lock: self, not_send: PhantomData }
     }
 
-    /// Kills the object if it is alive, not locked, and has exactly `expected` references, all of them the caller's.
-    /// They are gone then. One attempt: it may fail because of a stray.
+    /// Kills the object if it is alive, not locked, and has exactly `expected` references, all of
+    /// them the caller's. The kill consumes them. One attempt: it may fail because of a stray.
     #[inline]
     #[must_use]
     pub fn try_kill(&self, expected: u32) -> bool {
@@ -362,8 +367,9 @@ impl LockRefGuard<'_> {
         self.lock.is_dead()
     }
 
-    /// Kills the object if it is alive and has exactly `expected` references, all of them the caller's. They are gone
-    /// then. The lock stays held. `false`: another thread has a reference (or there is a stray), or it was dead.
+    /// Kills the object if it is alive and has exactly `expected` references, all of them the
+    /// caller's. The kill consumes them. The lock stays held. `false`: another thread has a
+    /// reference (or there is a stray), or it was dead.
     #[inline]
     #[must_use]
     pub fn mark_dead(&mut self, expected: u32) -> bool {

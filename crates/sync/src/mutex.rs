@@ -16,9 +16,9 @@
 //! | 2    | held, maybe with sleepers: `unlock` wakes one    |
 //! | 3    | free, but lent: `try_lock` refuses               |
 //!
-//! An owner may *lend* what the lock protects to other threads, which exclude one another in another way: [`LockGuard::lend`]
-//! releases the lock so that [`Lock::try_lock`] fails from then on. [`Lock::lock`] takes the lock as ever, and its caller must
-//! then end the loan.
+//! An owner may *lend* the protected data to other threads, which exclude one another in another
+//! way: [`LockGuard::lend`] releases the lock so that [`Lock::try_lock`] fails after it.
+//! [`Lock::lock`] takes the lock as before the loan, and its caller must then end the loan.
 //!
 //! # Orderings
 //! | here                                      | partner                    |
@@ -170,8 +170,8 @@ impl<T> Mutex<T> {
 }
 
 impl<T> MutexGuard<'_, T> {
-    /// Releases the lock, and lends what it protects: [`Lock::try_lock`] refuses until a thread took the lock by [`Lock::lock`] or
-    /// [`Mutex::try_end`] and released it by dropping the guard.
+    /// Releases the lock, and lends the data: [`Lock::try_lock`] refuses until a thread took the
+    /// lock by [`Lock::lock`] or [`Mutex::try_end`] and released it by dropping the guard.
     pub fn lend(guard: Self) {
         core::mem::ManuallyDrop::new(guard).raw().release(LENT);
     }

@@ -1,17 +1,18 @@
 //! A pool of pages that go back to the system when they are free.
 //!
 //! # What it is
-//! An allocator of one size, [`PAGE`] bytes, for bulk data. A program's allocator keeps what was freed for the next
-//! allocation; after a gigabyte of contents was deleted it may keep a gigabyte. This one keeps some free pages, so that
-//! a program that deletes and writes does not enter the kernel for each, and returns the others.
+//! An allocator of one size, [`PAGE`] bytes, for bulk data. A program's allocator keeps freed
+//! memory for the next allocation; after a gigabyte of contents was deleted it may keep a gigabyte.
+//! This one keeps some free pages, so that a program that deletes and writes does not enter the
+//! kernel for each, and returns the others.
 //!
 //! # Layout
-//! A chunk is 64 pages that lie together, with one word of flags for the free ones. Chunks with free pages are on the
-//! list `open` of their part of the pool; those whose free pages hold memory, because they were in use before (*used*
-//! pages), on the list `kept`. A thread works on the part of its CPU index; a page goes back to the part that it came
-//! from.
+//! A chunk is 64 adjacent pages, with one word of flags for the free ones. Chunks with free pages
+//! are on the list `open` of their part of the pool. Chunks whose free pages hold memory, because
+//! they were in use before (*used* pages), are on the list `kept`. A thread works on the part of
+//! its CPU index; a page is returned to the part that it came from.
 //!
-//! # What returns
+//! # Returned memory
 //! A part keeps one used page for each sixteen in use, and at least `KEPT`. Beyond that, to free a page makes the
 //! chunks of `kept` return their used pages, at most `CHUNKS_A_CALL` of them: all of a chunk if no page of it is in
 //! use, which ends the chunk, the runs of used pages otherwise. So a call does a bounded amount of work, and a pool
@@ -90,8 +91,8 @@ struct State {
     is_closed: bool,
 }
 
-/// Some pages that lie together. The words belong to the part's lock; they are Relaxed atomics because chunks are
-/// shared.
+/// Some adjacent pages. The words belong to the part's lock; they are Relaxed atomics because
+/// chunks are shared.
 struct Chunk {
     memory: Mapping,
     part: Arc<Part>,
@@ -103,7 +104,7 @@ struct Chunk {
     kept_at: AtomicUsize,
 }
 
-/// A page of memory; it goes back to its pool when it is dropped.
+/// A page of memory; its drop returns it to its pool.
 pub struct Page {
     bytes: NonNull<[u8; PAGE]>,
     chunk: NonNull<Chunk>,
@@ -232,7 +233,7 @@ impl State {
         enlist(&mut self.open, NonNull::from(Box::leak(chunk)), |chunk| &chunk.open_at);
     }
 
-    /// Takes a free page, and whether it is a used one. `None` if there is no free page.
+    /// Takes a free page, and reports whether it is a used one. `None` if there is no free page.
     fn take(&mut self) -> Option<(Page, bool)> {
         // Used pages first: the others would take memory.
         let at = *self.kept.last().or(self.open.last())?;
@@ -258,7 +259,7 @@ impl State {
 
     /// Takes a page back. Returns chunks that have ended, to be dropped without the lock.
     fn put(&mut self, at: NonNull<Chunk>, index: usize) -> Vec<Chunk> {
-        // SAFETY: invariant 1: the page was not free until now.
+        // SAFETY: invariant 1: the page was free before this take.
         let chunk = unsafe { at.as_ref() };
         let (free, used) = (chunk.free.load(Relaxed), chunk.used.load(Relaxed));
         chunk.free.store(free | 1 << index, Relaxed);
@@ -311,7 +312,7 @@ impl State {
             }
             used &= !bits;
         }
-        // What the system refused to take is still used memory; it goes back with the chunk.
+        // Memory that the system refused to take is still used; it is returned with the chunk.
         chunk.used.store(refused, Relaxed);
         if refused != 0 {
             self.used += refused.count_ones() as usize;

@@ -9,8 +9,8 @@
 //! reference until it is unsealed. So an owner can find out whether other references exist.
 //!
 //! # What it is not
-//! A replacement for `Arc`: it takes some 4 KiB, and the owner's drop and seal wait for a (short) grace period. There
-//! are no weak references, and only sealing reads the count.
+//! A replacement for `Arc`: it takes some 4 KiB, and the drop and the seal of the owner wait for a
+//! (short) grace period. There are no weak references, and only sealing reads the count.
 //!
 //! # State
 //! ```text
@@ -23,10 +23,11 @@
 //! `r` references exist. While open, `r = s + c`; `c` can differ from 0 only after an unsealing or a switch that failed.
 //! A thread that has not seen a change of `closed` yet may still act as in the row before.
 //!
-//! The switch (by a drop or a seal) sets `closed`, waits for a grace period of the object's own readers, and adds
-//! `s - BIAS` to the central count. Every clone or drop is a read section, so after the grace period no thread uses a
-//! counter. Until then `BIAS` keeps the central count from reaching 0; afterwards the owner's reference does, which a
-//! drop gives up in the same step. Unsealing adds `BIAS - s` and clears `closed`; the counters keep their values.
+//! The switch (by a drop or a seal) sets `closed`, waits for a grace period of the object's own
+//! readers, and adds `s - BIAS` to the central count. Every clone or drop is a read section, so
+//! after the grace period no thread uses a counter. Before its end `BIAS` keeps the central count
+//! from reaching 0; after it the owner's reference does, which a drop returns in the same step.
+//! Unsealing adds `BIAS - s` and clears `closed`; the counters keep their values.
 //!
 //! # Invariants
 //! 1. A handle ([`PerCpuOwner`], [`PerCpuArc`]) owns one reference: `body` is valid while it lives. A [`PerCpuRef`]
@@ -85,7 +86,8 @@ struct Body<T> {
 }
 
 impl<T> Body<T> {
-    /// Adds `n` to the calling CPU's counter. `false`, with nothing done, if the owner is sealed or gone.
+    /// Adds `n` to the calling CPU's counter. `false`, with nothing done, if the owner is sealed or
+    /// dropped.
     #[inline(always)]
     fn add_on_cpu(&self, n: i64) -> bool {
         let section = self.readers.enter();
@@ -98,9 +100,9 @@ impl<T> Body<T> {
         open
     }
 
-    /// Makes every clone and drop from now on use the central count. Waits for those that are running now, no longer.
-    /// Returns what must be added to the central count; see the state table. If readers cannot be waited for, it fails
-    /// and opens again.
+    /// Makes every later clone and drop use the central count. Waits for the clones and drops that
+    /// are running at the call, no longer. Returns the number that must be added to the central
+    /// count; see the state table. If readers cannot be waited for, it fails and opens again.
     fn close(&self) -> Result<i64, Refused> {
         // Relaxed: see `add_on_cpu`.
         self.closed.store(true, Relaxed);
@@ -119,7 +121,7 @@ impl<T> Body<T> {
     }
 }
 
-/// Takes a reference unless the owner is sealed or gone.
+/// Takes a reference unless the owner is sealed or dropped.
 #[inline(always)]
 fn try_get<T>(body: NonNull<Body<T>>) -> Option<PerCpuArc<T>> {
     // SAFETY: invariant 1: the handle that the caller has or borrows lives.
@@ -143,10 +145,10 @@ fn get<T>(body: NonNull<Body<T>>) -> PerCpuArc<T> {
 /// Drops references in the central count: adds `n`, and frees the body if that makes 0.
 ///
 /// # Safety
-/// The caller gives up a reference with this call and does not use the body after it.
+/// The caller returns a reference with this call and does not use the body after it.
 #[cold]
 unsafe fn put_central<T>(body: NonNull<Body<T>>, n: i64) {
-    // SAFETY: invariant 1: the reference that the caller gives up still exists.
+    // SAFETY: invariant 1: the reference that the caller returns still exists.
     let central = unsafe { &body.as_ref().central };
     // ORDERING: AcqRel pairs with itself in other calls, and with the Acquire in `PerCpuOwner::seal`: the thread that
     // frees, or finds no reference left, sees what all others did before they dropped theirs. (References dropped in a
@@ -280,7 +282,7 @@ impl<T> Drop for PerCpuOwner<T> {
             return;
         }
         let Ok(change) = (if *body.sealed.lock() { Ok(0) } else { body.close() }) else { return };
-        // SAFETY: this gives up the owner's reference.
+        // SAFETY: this returns the owner's reference.
         unsafe { put_central(self.body, change - 1) };
     }
 }
@@ -297,7 +299,7 @@ impl<T> Drop for PerCpuArc<T> {
     fn drop(&mut self) {
         // SAFETY: invariant 1.
         if !unsafe { self.body.as_ref() }.add_on_cpu(-1) {
-            // SAFETY: this gives up this reference, and the read section is over.
+            // SAFETY: this returns this reference, and the read section is over.
             unsafe { put_central(self.body, -1) };
         }
     }
@@ -327,7 +329,7 @@ impl<'a, T> PerCpuRef<'a, T> {
         &unsafe { self.body.as_ref() }.value
     }
 
-    /// A reference, at the cost of a clone. `None` if the owner is sealed or gone.
+    /// A reference, at the cost of a clone. `None` if the owner is sealed or dropped.
     ///
     /// ```
     /// let owner = lightfoot_sync::PerCpuOwner::new(1);

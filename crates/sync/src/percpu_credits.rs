@@ -6,11 +6,11 @@
 //! their units collected, so the bound is exact: [`PerCpuCredits::take`] fails only if there are not enough units at that moment, and
 //! never succeeds beyond the bound.
 //!
-//! A caller that cannot be refused takes [anyway](PerCpuCredits::take_anyway). What it takes beyond the bound is a *debt*, and units
-//! that come back pay that first.
+//! A caller that cannot be refused takes [anyway](PerCpuCredits::take_anyway). Units that it takes
+//! beyond the bound are a *debt*, and returned units pay the debt first.
 //!
 //! # What it is not
-//! An order for other memory: counts only. What guards the things that are counted orders them.
+//! An order for other memory: counts only. The guard of the counted things orders them.
 //!
 //! # State of a store
 //! | word | meaning |
@@ -29,8 +29,8 @@
 //!    can be taken before the debt is paid.
 //!
 //! # Where it comes from
-//! Linux's `percpu_counter` the other way round: that one sums up what was taken, and is not exact near the limit. The
-//! stores are those of `mm/memcontrol.c` (`memcg_stock`), which keeps no debt.
+//! Linux's `percpu_counter`, reversed: it sums up what was taken, and is not exact near the limit.
+//! The stores are as in `mm/memcontrol.c` (`memcg_stock`), which keeps no debt.
 
 use crate::mutex::{Mutex, MutexGuard};
 use prim::PerCpu;
@@ -221,11 +221,12 @@ impl PerCpuCredits {
         self.end(account);
     }
 
-    /// Adds the units of the thread's store to the rest and, if these are fewer than `wanted`, those of all stores. Returns the rest.
+    /// Adds the units of the thread's store to the rest and, if these are fewer than `wanted`, the
+    /// units of all stores. Returns the rest.
     fn collect(&self, account: &mut Account, wanted: u64) -> u64 {
         account.rest += self.stores.this().close();
         if account.rest < wanted {
-            // Once: units that come back from now on wait for the lock, since all stores are closed.
+            // Once: all stores are closed, so units that are returned after this wait for the lock.
             account.rest += self.stores.iter().map(Store::close).sum::<u64>();
         }
         account.rest

@@ -1,9 +1,9 @@
 //! A reader/writer lock whose readers write only to their own cache line.
 //!
 //! # What it is
-//! One slot for each CPU index. A reader takes its own slot: one read-modify-write on a cache line that no other thread
-//! writes while there is no writer. A writer takes all slots, in the order of the indexes. For data that every thread
-//! reads all the time and that hardly ever changes.
+//! One slot for each CPU index. A reader takes its own slot: one read-modify-write on a cache line
+//! that no other thread writes while there is no writer. A writer takes all slots, in the order of
+//! the indexes. For data that every thread reads often and that hardly ever changes.
 //!
 //! All waiting is by spinning, so the lock may be taken under spinlocks; keep sections short, and do not sleep in them.
 //!
@@ -26,16 +26,16 @@
 //! | `read`: exchange, Acquire                 | `PerCpuWriteGuard::drop`: store, Release   |
 //! | `read_slow`: exchange, Acquire            | the same                                   |
 //! | `write`: load without readers, Acquire    | `PerCpuReadGuard::drop`: subtract, Release |
-//! | writer after writer; joining              | those of the writers' [`SpinLock`]         |
+//! | writer after writer; joining              | as in the writers' [`SpinLock`]            |
 //!
 //! # Invariants
 //! 1. Only the holder of `writers` sets and clears `WRITER`, and sets `JOINED`. `JOINED` stays.
 //! 2. A reader is in when it has added its share to a slot that had `JOINED` and not `WRITER`, or that had a reader in
 //!    it (its own thread's outer section, or the guard of a thread that had the index before).
-//! 3. A writer is in when it has set `WRITER` in each slot that has joined and has then seen each without readers.
-//!    From then on no reader comes in. Not into a slot that has joined, by 2: a slot that was seen empty has no reader
-//!    that a second could follow. Nor into another slot: it would have to join first, which takes `writers`, and the
-//!    writer holds that until it is out.
+//! 3. A writer is in when it has set `WRITER` in each slot that has joined and has then seen each
+//!    without readers. After that no reader comes in. Not into a slot that has joined, by 2: a slot
+//!    that was seen empty has no reader that a second could follow. Nor into another slot: it would
+//!    have to join first, which takes `writers`, and the writer holds that until it is out.
 //! 4. A writer sees every slot that joined before it took `writers`, also one in a segment made since: the joiner
 //!    found the segment made, and `writers` orders that before this writer's look at the segments. A segment made
 //!    while a writer is in holds slots that have not joined; the writer skips it on the way in and on the way out.

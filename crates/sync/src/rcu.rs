@@ -12,8 +12,9 @@
 //! mode in use.
 //!
 //! # What it is not
-//! A garbage collector with bounded memory: a reader that stays in its section keeps everything deferred since.
-//! [`RcuDomain::stats`] counts that while it goes on. Slow callbacks delay the others: they run one after the other.
+//! A garbage collector with bounded memory: a reader that stays in its section keeps everything
+//! deferred since its entry. [`RcuDomain::stats`] counts that while it lasts. Slow callbacks delay
+//! the others: they run one after the other.
 //!
 //! # Where the words and orderings are
 //! `readers.rs` (slots, epoch, grace period), `reclaim.rs` (a callback from `defer` to its call), `batch.rs` (batches
@@ -120,7 +121,8 @@ pub struct RcuStats {
     pub leaked_guards: u64,
     /// Callbacks that panicked. The others ran all the same.
     pub panics: u64,
-    /// Grace periods that could not begin ([`Refused`]). What they were for stays until one can.
+    /// Grace periods that could not begin ([`Refused`]). The memory that waits for them stays until
+    /// one can.
     pub refusals: u64,
     /// How readers order themselves against writers.
     pub reader_mode: ReaderMode,
@@ -237,7 +239,7 @@ impl RcuDomain {
         reclaim::barrier(&self.inner)
     }
 
-    /// The counts now. Those of other threads' work in progress may be slightly old.
+    /// The current counts. Counts of other threads' work in progress may be slightly old.
     #[must_use]
     pub fn stats(&self) -> RcuStats {
         let counters = &self.inner.reclaim.counters;
@@ -267,7 +269,7 @@ impl RcuDomain {
         }
     }
 
-    /// Differs from that of every other domain alive now.
+    /// Differs from the number of every other living domain.
     #[inline(always)]
     pub(crate) fn address(&self) -> usize {
         core::ptr::from_ref::<Inner>(&self.inner).addr()

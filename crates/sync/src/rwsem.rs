@@ -8,11 +8,12 @@
 //! ([`downgrade`](RwSemWriteGuard::downgrade)).
 //!
 //! # The slow path of readers
-//! While a thread queues, a mark in the count sends each new reader to the queue, so that writers do not starve. A
-//! reader may get there in vain: by the time it has the wait lock, the writer that was in its way has left and the
-//! queue is empty. Until 2018 it queued all the same, and so raised the mark, which sent later readers to the queue
-//! too, and each of them kept the mark up for others. With many readers and an occasional writer the queue never
-//! emptied. Since then such a reader comes in at once: its share is in the count already. [`EarlyExit`] does that;
+//! While a thread queues, a mark in the count sends each new reader to the queue, so that writers
+//! do not starve. A reader may get there in vain: by the time it has the wait lock, the writer that
+//! was in its way has left and the queue is empty. Until 2018 it queued all the same, and so raised
+//! the mark, which sent later readers to the queue too, and each of them kept the mark up for
+//! others. With many readers and an occasional writer the queue never emptied. Since 2018 such a
+//! reader comes in at once: its share is in the count already. [`EarlyExit`] does that;
 //! [`AlwaysQueue`] is the old way, kept for comparison. [`RawRwSem::stats`] counts both.
 //!
 //! # What it is not
@@ -37,9 +38,10 @@
 //! compete for it, and in the hand-off after one theft, which Linux has in another form since 2019. No code was taken.
 //!
 //! # Limitations
-//! A spinning writer cannot know whether the holder runs, so it spins for a fixed number of pauses, and it does not
-//! queue behind other spinners. A timeout is checked only before each sleep: it does not bound the wait lock and the
-//! wait for a granter's last access to the waiter's node.
+//! A spinning writer cannot find out whether the holder runs, so it spins for a fixed number of
+//! pauses, and it does not queue behind other spinners. A timeout is checked only before each
+//! sleep: it does not bound the wait lock and the wait for a granter's last access to the waiter's
+//! node.
 //!
 //! ```
 //! use core::time::Duration;
@@ -68,7 +70,7 @@ use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use prim::cell::UnsafeCell;
 
-/// What a semaphore does off the fast path.
+/// The actions of a semaphore off the fast path.
 pub trait SlowPath {
     /// Whether a reader that finds no writer and an empty queue comes in at once, without raising the waiting mark.
     const EARLY_EXIT: bool;
@@ -100,7 +102,8 @@ impl SlowPath for AlwaysQueue {
 pub struct RwSemStats {
     /// Readers that took the wait lock.
     pub read_slow: u64,
-    /// Those of them that nothing kept out any more and that came in at once ([`EarlyExit`] only).
+    /// Of them: readers that nothing kept out any more and that came in at once ([`EarlyExit`]
+    /// only).
     pub early_exits: u64,
     /// Writers that came in by spinning, without the wait lock.
     pub spun: u64,

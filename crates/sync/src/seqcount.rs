@@ -5,10 +5,10 @@
 //! data, and checks by [`SeqCount::retry`] whether the count is still the one it sampled.
 //!
 //! # What it is not
-//! A lock: the caller serialises writers (a dentry's lock does). [`SeqLock`](crate::SeqLock) has its own lock. It
-//! protects no memory either: values read inside may be torn until `retry` returned `false`, so they must be Relaxed
-//! atomics or lie behind RCU. Before that a reader must not act on them, nor follow a pointer that RCU does not keep
-//! valid.
+//! A lock: the caller serialises writers (a dentry's lock does). [`SeqLock`](crate::SeqLock) has
+//! its own lock. It protects no memory either: values read inside may be torn until `retry`
+//! returned `false`, so they must be Relaxed atomics or be behind RCU. Before that a reader must
+//! not act on them, nor follow a pointer that RCU does not keep valid.
 //!
 //! # State
 //! | bits 31..1          | bit 0                      |
@@ -23,14 +23,16 @@
 //! | `try_write_begin`: cmpxchg, Acquire | `write_end`: Release (of the writer before)                      | older than it  |
 //!
 //! # Source
-//! Stephen Hemminger's `frlock` (2003) and Linux's `Documentation/locking/seqlock.rst`. The fences are those of Hans
-//! Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012).
+//! Stephen Hemminger's `frlock` (2003) and Linux's `Documentation/locking/seqlock.rst`. The fences
+//! are from Hans Boehm, "Can seqlocks get along with programming language memory models?" (MSPC
+//! 2012).
 //!
 //! # Limitations
-//! A reader that sleeps through exactly 2^31 writes between sample and check, or a multiple of that, does not notice
-//! them. Each write of a dentry takes a lock and some 100 ns, so the reader must be stopped for minutes while one thread
-//! does nothing else, and go on at one count of 2^31. What it then returns is one old answer: memory is protected by RCU
-//! and by the slab, not by the count. Linux's counts have the same 31 bits.
+//! A reader that sleeps through exactly 2^31 writes between sample and check, or a multiple of
+//! that, does not notice them. Each write of a dentry takes a lock and some 100 ns, so the reader
+//! must be stopped for minutes while one thread does nothing else, and continue at one count of
+//! 2^31. It then returns one old answer: RCU and the slab protect memory, not the count. Linux's
+//! counts have the same 31 bits.
 //!
 //! ```
 //! use prim::atomic::{AtomicU64, Ordering::Relaxed};
@@ -104,7 +106,7 @@ impl SeqCount {
 
     /// Waits until no write is under way, or none was for a moment.
     pub(crate) fn await_even(&self) {
-        // Relaxed: only waits; what follows orders.
+        // Relaxed: only waits; the later accesses order.
         spin_until(|| self.current() & 1 == 0);
     }
 
@@ -131,7 +133,7 @@ impl SeqCount {
     /// Makes the count an even one above `count`, unless it is. The caller is the only user: no write is under way.
     pub fn raise_above(&self, count: u32) {
         let above = (count | 1).wrapping_add(1);
-        // Relaxed: the caller publishes what it guards. (The difference is signed: counts wrap.)
+        // Relaxed: the caller publishes the guarded data. (The difference is signed: counts wrap.)
         if (self.current().wrapping_sub(above) as i32) < 0 {
             self.0.store(above, Relaxed);
         }
@@ -149,8 +151,8 @@ impl SeqCount {
         fence(Release);
     }
 
-    /// Begins a write, unless one is under way. Returns whether it did. Of writers that all begin so, one is at work at
-    /// a time, and each sees what the last one wrote.
+    /// Begins a write, unless one is under way. Returns whether it did. Of writers that all begin
+    /// so, one is at work at a time, and each sees the writes of the last one.
     #[inline]
     pub(crate) fn try_write_begin(&self) -> bool {
         // Relaxed: a guess, which the compare-exchange checks.

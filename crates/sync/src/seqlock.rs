@@ -5,9 +5,10 @@
 //! nothing and validate, as with a sequence count. `rename_lock` and `mount_lock` have this shape.
 //!
 //! # What it is not
-//! A lock for readers: they never exclude a writer and may have to read again for ever under a stream of writers. It
-//! holds no data (there is no `SeqLock<T>`): the caller's data is Relaxed atomics or lies behind RCU, because a plain
-//! `T` read while it is written would be a data race. Writers spin: do not sleep in a write section.
+//! A lock for readers: they never exclude a writer and may have to read again for ever under a
+//! stream of writers. It holds no data (there is no `SeqLock<T>`): the caller's data is Relaxed
+//! atomics or is behind RCU, because a plain `T` read while it is written would be a data race.
+//! Writers spin: do not sleep in a write section.
 //!
 //! # State
 //! | bits 31..1      | bit 0                   |
@@ -15,13 +16,14 @@
 //! | finished writes | 1: a writer holds it    |
 //!
 //! # Orderings
-//! Those of [`SeqCount`]: its `try_write_begin` is the writers' lock.
+//! As in [`SeqCount`]: its `try_write_begin` is the writers' lock.
 //!
 //! # Source
 //! Linux's `seqlock_t`, `Documentation/locking/seqlock.rst`; fences as in [`SeqCount`].
 //!
 //! # Limitations
-//! That of the sequence count: exactly 2^31 writes between sample and check are not noticed. Writers are not queued.
+//! As for the sequence count: exactly 2^31 writes between sample and check are not noticed. Writers
+//! are not queued.
 //!
 //! ```
 //! use prim::atomic::{AtomicU32, Ordering::Relaxed};

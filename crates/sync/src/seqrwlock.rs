@@ -17,8 +17,9 @@
 //! All waiting is by spinning, so the lock may be taken under spinlocks; keep sections short, and do not sleep in them.
 //!
 //! # What it is not
-//! A container: as with [`SeqLock`](crate::SeqLock), the data of optimistic readers is Relaxed atomics or lies behind
-//! RCU. Not recursive either: a thread that read-locks twice deadlocks if a writer queues in between.
+//! A container: as with [`SeqLock`](crate::SeqLock), the data of optimistic readers is Relaxed
+//! atomics or is behind RCU. Not recursive either: a thread that read-locks twice deadlocks if a
+//! writer queues in between.
 //!
 //! # Fairness
 //! A thread that cannot get in at once draws a ticket. The thread whose turn it is waits on the word, and no thread
@@ -44,7 +45,7 @@
 //! | `try_take`: exchange, Acquire               | both guards' drops: subtract, Release             |
 //! | `write_slow`: exchange, Acquire             | both guards' drops                                |
 //! | `draw`: load of the own ticket, Acquire     | `pass_on`: store, Release                         |
-//! | what optimistic readers need                | those of [`SeqCount`]                             |
+//! | for optimistic readers                      | as in [`SeqCount`]                                |
 //!
 //! # Invariants
 //! 1. `WRITER` is set by an exchange from a word without readers, and cleared by that writer's guard.
@@ -54,13 +55,14 @@
 //! 4. The count is odd only while `WRITER` is set.
 //!
 //! # Source
-//! Waiman Long's `seqrwlock` patches for reverse paths (2013), which became `read_seqbegin_or_lock`, and his queue
-//! `rwlock` (2014). It differs from `read_seqbegin_or_lock` in that the first pass waits for at most one write to end:
-//! if another one has begun by then, the blocking pass comes at once, so that the wait is bounded.
+//! Waiman Long's `seqrwlock` patches for reverse paths (2013), which became
+//! `read_seqbegin_or_lock`, and his queue `rwlock` (2014). It differs from `read_seqbegin_or_lock`
+//! in that the first pass waits for at most one write to end: if another one has begun at its end,
+//! the blocking pass follows at once, so that the wait is bounded.
 //!
 //! # Limitations
-//! That of the sequence count: exactly 2^31 writes between sample and check are not noticed. Waiters spin, in order of
-//! their tickets: a waiter that is not running holds up those behind it.
+//! As for the sequence count: exactly 2^31 writes between sample and check are not noticed. Waiters
+//! spin, in order of their tickets: a waiter that is not running delays all behind it.
 //!
 //! ```
 //! use prim::atomic::{AtomicU32, Ordering::Relaxed};
@@ -91,7 +93,7 @@ use prim::profile::{Tag, scope};
 
 /// A writer is in.
 const WRITER: u32 = 1;
-/// The thread whose turn it is to wait is a writer.
+/// The next thread to wait is a writer.
 const WAITING: u32 = 2;
 /// One blocking reader.
 const READER: u32 = 4;

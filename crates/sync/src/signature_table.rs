@@ -1,10 +1,11 @@
 //! A table of facts by their signatures: lookups without a store, entries that may go at any time.
 //!
 //! # What it is
-//! A cache of a fixed size. A key is any string of at most 256 bytes, with one number beside it; the table keeps the
-//! key's [`Signature`], 128 bits, and no key. An entry has two words: an address of a thing that is aligned to 64 bytes,
-//! and a word of checks. What they mean is the user's matter; the table promises that a lookup returns the two words of
-//! one [`put`](SignatureTable::put) of the same signature.
+//! A cache of a fixed size. A key is any string of at most 256 bytes, with one number beside it;
+//! the table keeps the key's [`Signature`], 128 bits, and no key. An entry has two words: an
+//! address of a thing that is aligned to 64 bytes, and a word of checks. The user gives them their
+//! meaning; the table promises that a lookup returns the two words of one
+//! [`put`](SignatureTable::put) of the same signature.
 //!
 //! # What it is not
 //! A map: an entry disappears when another one needs its room. A lookup does not show that the address is still valid:
@@ -34,9 +35,9 @@
 //! new place before, and the old one after, finds nothing.
 //!
 //! # Limitations
-//! Two threads that put one signature at one time can make two entries of it, if between their choices an entry became
-//! vacant or stale. Each is what one of them put. Lookups and later puts use the one that comes first; the other one is in
-//! the way until its room is needed.
+//! Two threads that put one signature at one time can make two entries of it, if between their
+//! choices an entry became vacant or stale. Each has the words of one of the two puts. Lookups and
+//! later puts use the one that comes first; the other one is in the way until its room is needed.
 //!
 //! An entry that moves while [`clear`](SignatureTable::clear) runs can stay.
 //!
@@ -45,8 +46,8 @@
 //! lookup must sleep for a tenth of a second, and go on at exactly that count.
 //!
 //! # Source
-//! The table of signatures is that of Tsai and others, "How to Get More Value From Your File System Directory Cache"
-//! (SOSP '15); the layout is new. Signatures: `nh.rs`.
+//! The table of signatures is from Tsai and others, "How to Get More Value From Your File System
+//! Directory Cache" (SOSP '15); the layout is new. Signatures: `nh.rs`.
 
 mod nh;
 mod room;
@@ -95,7 +96,7 @@ struct Entry {
     check: AtomicU64,
 }
 
-/// What a lookup found: the words of one [`SignatureTable::put`].
+/// The result of a lookup: the words of one [`SignatureTable::put`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
     /// The address: a multiple of 64.
@@ -162,7 +163,8 @@ impl SignatureTable {
         }
     }
 
-    /// Changes the word of checks of `signature`'s entry from `found`'s to `check`. Does nothing if it is another one by now.
+    /// Changes the word of checks of `signature`'s entry from `found`'s to `check`. Does nothing if
+    /// the word has changed.
     pub fn update(&self, signature: Signature, found: Found, check: u64) {
         if let Some(entry) = self.ways(signature).find(|entry| entry.has(signature)) {
             entry.update(signature, found, check);
@@ -267,7 +269,8 @@ impl Entry {
         begun
     }
 
-    /// Ends a write: the entry's address is `address`, and its version is one above that of `place`.
+    /// Ends a write: the entry's address is `address`, and its version is one above the version in
+    /// `place`.
     fn publish(&self, place: u64, address: usize) {
         let version = (place & LOW).wrapping_add(2) & LOW & !BUSY;
         // ORDERING: Release, pairs with the Acquire loads in `read` and `claim`.

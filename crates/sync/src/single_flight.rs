@@ -1,10 +1,11 @@
 //! Single flight: of threads that need the same result at once, one computes it and the others wait for it.
 //!
 //! # What it is
-//! A table of keys in progress. A thread that [enters](SingleFlight::enter) with a key that no thread works on *leads*:
-//! it does the work and delivers the result by [`Leader::finish`]. A thread that enters with a key in progress *waits*
-//! and gets a clone. Work for different keys goes on in parallel. A leader may be [detached](Leader::detach) and moved
-//! to another thread that does the work, while the thread that entered waits like the others, with a deadline.
+//! A table of keys in progress. A thread that [enters](SingleFlight::enter) with a key that no
+//! thread works on *leads*: it does the work and delivers the result by [`Leader::finish`]. A
+//! thread that enters with a key in progress *waits* and gets a clone. Work for different keys runs
+//! in parallel. A leader may be [detached](Leader::detach) and moved to another thread that does
+//! the work, while the thread that entered waits like the others, with a deadline.
 //!
 //! # What it is not
 //! A cache: when a flight has landed its key is forgotten, and the next thread that enters leads anew. (A leader that
@@ -85,7 +86,8 @@ struct Shard<K, V> {
     flights: Mutex<Flights<K, V>>,
 }
 
-/// The flights of a shard. The first one lies in the shard itself, so it needs no allocation. Most shards never have a second one.
+/// The flights of a shard. The first one is in the shard itself, so it needs no allocation. Most
+/// shards never have a second one.
 struct Flights<K, V> {
     first: Option<Arc<Flight<K, V>>>,
     others: Vec<Arc<Flight<K, V>>>,
@@ -171,7 +173,7 @@ pub enum Waited<V> {
     Done(V),
     /// The leader ended without a result. A thread that still needs one enters again.
     Abandoned,
-    /// The deadline has come, and the work goes on.
+    /// The deadline has passed, and the work continues.
     TimedOut,
 }
 
@@ -227,7 +229,7 @@ impl<K, V> SingleFlight<K, V> {
 }
 
 impl<K, V> Leader<'_, K, V> {
-    /// The same duty, which does not borrow the table: for another thread, which may outlive it.
+    /// This duty, but it does not borrow the table: for another thread, which may outlive it.
     #[cold]
     pub fn detach(mut self) -> Leader<'static, K, V> {
         self.outcome = FLYING;

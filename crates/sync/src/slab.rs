@@ -9,9 +9,10 @@
 //! can be limited ([`Slab::try_alloc`]).
 //!
 //! # Layout
-//! An object has two parts: the *item* `T`, which readers walk over, and its *side* `T::Side`, the rest. A chunk is
-//! 2 MiB at a multiple of 2 MiB: first all items, side by side, then all sides. So the memory that readers walk over is
-//! dense (64 dentries to a page of 4 KiB instead of 16), and the address of either part gives that of the other.
+//! An object has two parts: the *item* `T`, which readers walk over, and its *side* `T::Side`, the
+//! rest. A chunk is 2 MiB at a multiple of 2 MiB: first all items, side by side, then all sides. So
+//! the memory that readers walk over is dense (64 dentries to a page of 4 KiB instead of 16), and
+//! the address of either part gives the address of the other.
 //!
 //! # What it is not
 //! A general allocator: items are never moved, and the addresses of chunks stay taken until the slab is dropped.
@@ -22,8 +23,8 @@
 //! thread that reserved them writes them without the lock. A thread that visits all items takes the lock once, to read
 //! how many are reserved, and skips batches that are not written yet.
 //!
-//! A magazine trades 32 items at a time. Where threads often wait for the depot, all magazines trade twice as many from
-//! then on, up to 256, if the slab has no limit.
+//! A magazine trades 32 items at a time. After threads often waited for the depot, all magazines
+//! trade twice as many, up to 256, if the slab has no limit.
 //!
 //! # Return of memory
 //! The depot has one bit for each item that is free there, in words of `GROUP` items. A slab without a limit, of a
@@ -32,14 +33,16 @@
 //!
 //! 1. Under the lock, a thread that frees takes at most 64 groups out of the depot. Now no thread can allocate
 //!    from them.
-//! 2. A grace period passes ([`RcuDomain::defer`]). Readers that found an item before it was freed are gone: among
-//!    them those that would follow its chain link, and those between the two steps of a [stray](crate::LockRef).
+//! 2. A grace period passes ([`RcuDomain::defer`]). It waits for the readers that found an item
+//!    before it was freed: also for the readers that would follow its chain link, and for those
+//!    between the two steps of a [stray](crate::LockRef).
 //! 3. The callback notes the highest count of these items ([`Item::count`]) and discards their pages. They hold zeros
 //!    now, and the type guarantees that zeros are a vacant item. So the memory still holds `T`s, and a thread that
 //!    visits all items, or has a stale address, reads vacant ones.
-//! 4. Under the lock the groups become *bare*: free, and the last ones to be taken. A thread that refills a magazine
-//!    raises the counts of the items above the noted one, so that no count goes back from one user of an item to the next.
-//!    (In between a bare item has the count 0, which an item that was used and freed never has.)
+//! 4. Under the lock the groups become *bare*: free, and the last ones to be taken. A thread that
+//!    refills a magazine raises the counts of the items above the noted one, so that no count
+//!    decreases from one user of an item to the next. (In between a bare item has the count 0,
+//!    which an item that was used and freed never has.)
 //!
 //! While a reader stays in its section, at most half of all groups wait for it; the others can be used again at once.
 //!
@@ -47,9 +50,9 @@
 //! not write to it, except by an operation that fails on a vacant item, such as [`LockRef::try_kill`](crate::LockRef).
 //!
 //! # Invariants
-//! 1. Every item ever handed out lies in a chunk on `Depot::chunks`, was written by [`Item::vacant`] with its side
-//!    before it was first handed out, and neither is moved or dropped before the slab's own drop. Zeros that replace it
-//!    while it is free are a value of its type.
+//! 1. Every item ever handed out is in a chunk on `Depot::chunks`, was written by [`Item::vacant`]
+//!    with its side before it was first handed out, and neither is moved or dropped before the
+//!    slab's own drop. Zeros that replace it while it is free are a value of its type.
 //! 2. Only the owner of a magazine's CPU index writes the magazine and its links; `prim::cpu` orders owners.
 //! 3. `Depot::reserved` grows by `BATCH`. The thread that grew it owns the batch at the old value: only it writes the
 //!    batch's objects, and then its flag in `Chunk::written`. A thread that sees the flag set finds the objects. (If
@@ -96,7 +99,7 @@ const MAX_BATCH: usize = if cfg!(loom) { 4 } else { 256 };
 /// Items that an index claims at a time for [`Slab::step`].
 const SPAN: usize = 8 * BATCH;
 
-/// What a type needs to live in a [`Slab`].
+/// The requirements on a type that lives in a [`Slab`].
 ///
 /// # Safety
 /// For one side [`Item::free_link`] always returns the same word, a different one for each side, which lives as long as
@@ -225,7 +228,7 @@ pub struct Slab<T: Item> {
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// The hand of a clock that goes round the items of one slab; see [`Slab::scan`].
+/// The hand of a clock that passes over the items of one slab; see [`Slab::scan`].
 #[derive(Debug, Default)]
 pub struct SlabCursor(AtomicUsize);
 
@@ -259,9 +262,9 @@ impl<T: Item> Slab<T> {
         }
     }
 
-    /// Sets how many items there may be, free or not, before [`Slab::try_alloc`] refuses: `items`, rounded up to a
-    /// multiple of 32; `usize::MAX` for no limit. Items above the limit stay. From now on magazines keep at most 31 items,
-    /// where without a limit they keep 63 and more.
+    /// Sets how many items there may be, free or not, before [`Slab::try_alloc`] refuses: `items`,
+    /// rounded up to a multiple of 32; `usize::MAX` for no limit. Items above the limit stay. With
+    /// a limit magazines keep at most 31 items, without one 63 and more.
     pub fn set_limit(&self, items: usize) {
         let mut depot = self.depot.0.lock();
         depot.limit = items.checked_next_multiple_of(BATCH).unwrap_or(usize::MAX);
@@ -298,9 +301,10 @@ impl<T: Item> Slab<T> {
     /// identity. Its memory may go back to the system after a grace period of `domain`.
     ///
     /// # Safety
-    /// The item came from [`Slab::alloc`] or [`Slab::try_alloc`] of this slab, and was not freed since. The caller was
-    /// its only user: other threads may still read it, as the type allows, but not free it. What they do needs the
-    /// item's former value only until the end of a read section of `domain` that is open now.
+    /// The item came from [`Slab::alloc`] or [`Slab::try_alloc`] of this slab, and was not freed
+    /// since. The caller was its only user: other threads may still read it, as the type allows,
+    /// but not free it. They need the item's former value only until the end of a read section of
+    /// `domain` that is open at this call.
     #[inline(always)]
     pub unsafe fn free(&self, domain: &RcuDomain, item: &T) {
         let magazine = self.magazines.this();
@@ -412,7 +416,7 @@ impl<T: Item> Slab<T> {
         let depot = self.depot.0.lock();
         let total = depot.reserved;
         let mut spans = Vec::with_capacity(count.min(total).div_ceil(BATCH) + 1);
-        // Relaxed: under the lock. (A hand may have gone round a larger slab.)
+        // Relaxed: under the lock. (A hand may have passed over a larger slab.)
         let mut at = hand.0.load(Relaxed).checked_rem(total).unwrap_or(0);
         let (mut seen, mut left) = (0, count);
         while seen < total && left > 0 {
@@ -445,7 +449,7 @@ impl<T: Item> core::fmt::Debug for Slab<T> {
 /// The word that links a free item of a slab.
 #[inline(always)]
 fn link_of<T: Item>(item: &T) -> &AtomicPtr<T> {
-    // SAFETY: every caller's item lies in the slab it works on (invariant 5).
+    // SAFETY: every caller's item is in the slab that it works on (invariant 5).
     T::free_link(unsafe { side(item) })
 }
 

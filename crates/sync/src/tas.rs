@@ -22,7 +22,8 @@
 //! | `try_take`: cmpxchg, Acquire | `unlock`: store, Release |
 //!
 //! # Invariants
-//! 1. `held` goes from `false` to `true` only in `try_take`, and the thread that changed it has the lock.
+//! 1. `held` changes from `false` to `true` only in `try_take`, and the thread that changed it has
+//!    the lock.
 //! 2. Only the holder makes it `false` again.
 //!
 //! # Source

@@ -54,7 +54,7 @@ impl<T: Zeroes> Zeroed<T> {
         Some(Self { memory, len, values: core::marker::PhantomData })
     }
 
-    /// The same for a model, whose atomics are not their bytes.
+    /// As `new` above, for a model, whose atomics are not their bytes.
     #[cfg(loom)]
     #[must_use]
     pub fn new(len: usize) -> Option<Self> {

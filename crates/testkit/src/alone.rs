@@ -1,18 +1,15 @@
 //! A test that must be alone in its process, in a program that has other tests.
-//!
-//! # How it is locked
-//! Not at all.
 
 use std::process::Command;
 
 /// The variable that a process has which runs one test alone.
 const ALONE: &str = "LIGHTFOOT_TEST_ALONE";
 
-/// Runs the test `name` of this program in a separate process, and returns true. In that process it returns false. For a test that
-/// changes, or measures, what all threads of a process have in common.
+/// Runs the test `name` of this program in a separate process, and returns true. In that process it
+/// returns false. For a test that changes, or measures, state that all threads of a process share.
 ///
 /// # Panics
-/// If the test fails there, or if there is no test of that name.
+/// If the test fails there, or if no test has that name.
 pub fn ran_alone(name: &str) -> bool {
     if std::env::var_os(ALONE).is_some() {
         return false;

@@ -3,9 +3,6 @@
 //! # How they are written
 //! Each case starts with an empty root. A call that must succeed names itself in the failure, a call that must fail names
 //! the expected error, and stored state is checked with a stale cache. Nothing panics.
-//!
-//! # Where it comes from
-//! Own code.
 
 pub(crate) mod attributes;
 pub(crate) mod clones;

@@ -6,9 +6,6 @@
 //!
 //! # How it is locked
 //! One mutex around the counts, never held during a call.
-//!
-//! # Where it comes from
-//! Own code.
 
 use crate::outcome::{Failure, Outcome};
 use std::collections::BTreeSet;

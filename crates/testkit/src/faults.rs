@@ -37,7 +37,7 @@ use vfs::{
 /// How often a call that hangs looks at its deadline.
 const LOOKS: Duration = Duration::from_millis(5);
 
-/// What happens to a call.
+/// The effect of a fault on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It fails with this, and does nothing. Without effect on `release` and `evict`, which cannot fail.
@@ -46,9 +46,11 @@ pub enum Fault {
     Short(usize),
     /// It takes so much longer.
     Delay(Duration),
-    /// It waits until [`Plan::release`], whatever its caller does, and then goes on: a server that is dead for a while.
+    /// It waits until [`Plan::release`], whatever its caller does, and then continues: a server
+    /// that is dead for a while.
     Hang,
-    /// It waits until its caller's deadline or cancellation, and fails with that; or until [`Plan::release`], and goes on.
+    /// It waits until its caller's deadline or cancellation, and fails with that; or until
+    /// [`Plan::release`], and continues.
     HangWhileAwaited,
 }
 
@@ -70,7 +72,7 @@ pub struct Faults<F: FileSystem + ?Sized> {
     inner: Box<F>,
 }
 
-/// What a [`Faults`] injects, and has injected.
+/// The faults that a [`Faults`] injects, and has injected.
 #[derive(Default)]
 pub struct Plan {
     state: Mutex<State>,
@@ -92,8 +94,8 @@ impl Plan {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on `decide` returns the fault of each call, in place of what was set before. The calls are counted from 0 again. It runs without a
-    /// lock, also for several calls at once.
+    /// Makes `decide` return the fault of each later call, in place of the function before. The
+    /// calls are counted from 0 again. It runs without a lock, also for several calls at once.
     pub fn set(&self, decide: impl Fn(FaultyCall) -> Option<Fault> + Send + Sync + 'static) {
         let mut state = self.state();
         state.decide = Some(Arc::new(decide));

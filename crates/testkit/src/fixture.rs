@@ -4,10 +4,7 @@
 //! Short forms of a context's operations, from its root, and checks that return a [`Failure`] instead of panicking.
 //!
 //! # How it is locked
-//! Not at all; the threads of a case share it.
-//!
-//! # Where it comes from
-//! Own code.
+//! The threads of a case share it.
 
 use crate::counting::{Counting, Counts};
 use crate::features::Features;

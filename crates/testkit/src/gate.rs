@@ -6,9 +6,6 @@
 //!
 //! # How it is locked
 //! One mutex with a condition variable; a leaf.
-//!
-//! # Where it comes from
-//! Own code.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -44,7 +41,7 @@ impl Gate {
         state.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on threads wait at the gate.
+    /// Closes the gate: threads that come later wait at it.
     pub fn close(&self) {
         self.set_closed(true);
     }

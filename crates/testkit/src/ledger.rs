@@ -1,9 +1,10 @@
 //! A file system that wraps another one and keeps a ledger of its opens.
 //!
 //! # What it is
-//! A [`Ledger`] is a layer that gives each open its own state around the inner one's, and checks what comes back: each call
-//! about an open file has the state of an open of that file, with its flags, that was not released; each open is released once.
-//! It can refuse opens, and report an error of writing as the host does: to each open of the file once.
+//! A [`Ledger`] is a layer that gives each open its own state around the inner one's, and checks
+//! the calls: each call about an open file has the state of an open of that file, with its flags,
+//! that was not released; each open is released once. It can refuse opens, and report an error of
+//! writing as the host does: to each open of the file once.
 //!
 //! # How it is locked
 //! One mutex around the entries, never held during a call.
@@ -36,7 +37,7 @@ struct Entries {
     released: u64,
     /// Opens that were not released, by number.
     open: BTreeMap<u64, Entry>,
-    /// With what opens are refused.
+    /// The error with which opens are refused.
     refusal: Option<Errno>,
     /// The first call that should not have come.
     wrong: Option<String>,
@@ -68,7 +69,7 @@ impl Opens {
         (entries.opened, entries.released)
     }
 
-    /// Has all opens fail with this from now on.
+    /// Makes all later opens fail with this.
     pub(crate) fn refuse(&self, refusal: Option<Errno>) {
         self.entries().refusal = refusal;
     }
@@ -124,7 +125,7 @@ impl Opens {
     /// Checks, after the end of the tree, that each open was released once.
     ///
     /// # Errors
-    /// What was wrong.
+    /// The first error.
     pub fn check_the_end(&self) -> Outcome {
         let entries = self.entries();
         if let Some(wrong) = &entries.wrong {

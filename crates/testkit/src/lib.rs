@@ -1,17 +1,18 @@
 //! Test cases for file systems: the contract of [`vfs::FileSystem`] as calls, and file systems for tests.
 //!
 //! # What it is
-//! Each case is a function over a [`Fixture`]. It gets a fresh file system in its own tree, works through paths as a
-//! program would, and returns what it expected and what it got. [`Features`] lists what the file system does not have.
-//! [`Store`] is a file system in memory with hooks, and [`Gate`] holds a request inside of it. Around any file system,
-//! [`Counting`] counts requests, [`Ledger`] checks the states of opens, and [`Faults`] injects errors, short transfers and hangs.
+//! Each case is a function over a [`Fixture`]. It gets a fresh file system in its own tree, works
+//! through paths as a program would, and returns the expected and the returned value. [`Features`]
+//! lists the features that the file system lacks. [`Store`] is a file system in memory with hooks,
+//! and [`Gate`] holds a request inside of it. Around any file system, [`Counting`] counts requests,
+//! [`Ledger`] checks the states of opens, and [`Faults`] injects errors, short transfers and hangs.
 //! [`ran_alone`] runs a test in a separate process.
 //!
 //! # What it is not
 //! A comparison with a kernel, nor a test of the VFS itself: `crates/lightfoot/tests` has those.
 //!
 //! # How it is locked
-//! Not at all; [`Counting`], [`Ledger`], [`Faults`], [`Store`] and [`Gate`] have a mutex each.
+//! [`Counting`], [`Ledger`], [`Faults`], [`Store`] and [`Gate`] have a mutex each.
 //!
 //! # Where it comes from
 //! The idea of pjdfstest and xfstests' `generic` group; own code.
@@ -122,7 +123,7 @@ pub fn run<S: Into<Subject>>(make: impl Fn() -> S, features: Features) -> Report
 /// Runs one case.
 ///
 /// # Errors
-/// What was expected and what was returned; an unknown name.
+/// The expected and the returned value; an unknown name.
 pub fn run_one<S: Into<Subject>>(name: &str, make: impl Fn() -> S, features: Features) -> Outcome {
     match CASES.iter().find(|(case, _)| *case == name) {
         Some((_, case)) => run_on(*case, make().into(), features),

@@ -1,11 +1,11 @@
-//! The result of a case: nothing, or what was expected and what was returned.
+//! The result of a case: nothing, or the expected and the returned value.
 //!
 //! Plain values. Own code.
 
 use core::fmt::{self, Debug, Display};
 use vfs::Errno;
 
-/// What was expected, and what was returned.
+/// The expected and the returned value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure(String);
 
@@ -28,7 +28,7 @@ impl core::error::Error for Failure {}
 /// The result of a case.
 pub type Outcome = Result<(), Failure>;
 
-/// Ends a case that has nothing more to check if the file system lacks what it needs.
+/// Ends a case that has nothing more to check if the file system lacks a feature that it needs.
 macro_rules! needs {
     ($has:expr) => {
         if !$has {

@@ -1,9 +1,10 @@
 //! A file system in memory that keeps its own names, for tests.
 //!
 //! # What it is
-//! The cache has to look up each name here, as on a disk or a server. A [`Store`] counts its lookups, runs a hook before and
-//! after each request (to count, to delay, to fail it, or to change something at that moment), and can be changed behind its
-//! trees. A symbolic link comes with its body, and every number is also the inode number.
+//! The cache has to look up each name here, as on a disk or a server. A [`Store`] counts its
+//! lookups, runs a hook before and after each request (to count, delay or fail it, or to change
+//! something at that moment), and can be changed behind its trees. A symbolic link comes with its
+//! body, and every number is also the inode number.
 //!
 //! # What it is not
 //! Fast, or limited, except by [`StoreOptions::quota`]: contents are vectors, there are no holes and no `statfs(2)`.
@@ -48,7 +49,7 @@ use vfs::{Attr, Errno, Invalidator, NewNode, S_IFDIR, S_IFLNK, S_IFREG, Valid, V
 /// The number of the root directory.
 const ROOT: u64 = 1;
 
-/// What a [`Store`] reports of itself when it is mounted.
+/// The properties that a [`Store`] reports when it is mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreOptions {
     /// Whether its names live in the cache: [`vfs::NameStore::Cache`]. Then it ignores the next three, and `remote`.
@@ -61,19 +62,19 @@ pub struct StoreOptions {
     pub returns_attributes: bool,
     /// Whether its listings have attributes, for callers that want them.
     pub lists_attributes: bool,
-    /// Whether a lookup answers the walk's next names, too.
+    /// Whether a lookup also returns the walk's next names.
     pub answers_ahead: bool,
     /// As [`vfs::OwnNames::remote`].
     pub remote: bool,
-    /// How long its answers are good.
+    /// How long its answers are valid.
     pub valid: Valid,
-    /// What each user may own; `None`: no limit.
+    /// The quota of each user; `None`: no limit.
     pub quota: Option<StoreQuota>,
 }
 
 type Act = dyn Fn(&Call<'_>) -> Result<(), Errno> + Send + Sync;
 
-/// What is done at each request.
+/// The action at each request.
 #[derive(Default)]
 struct Hook(Mutex<Option<Arc<Act>>>);
 
@@ -130,7 +131,7 @@ impl Store {
         Self::with_options(StoreOptions::default(), paths)
     }
 
-    /// The same of another kind.
+    /// A store with these options and these files.
     #[must_use]
     pub fn with_options(options: StoreOptions, paths: &[&str]) -> Self {
         let store = Self::new(options);
@@ -196,7 +197,7 @@ impl Store {
     /// The number of the file at `path`, of which no component is a symbolic link.
     ///
     /// # Panics
-    /// If there is no such path.
+    /// If the path does not exist.
     #[must_use]
     pub fn node(&self, path: &str) -> u64 {
         let nodes = self.nodes();
@@ -232,7 +233,7 @@ impl Store {
         self.nodes().remove(dir, name.as_bytes());
     }
 
-    /// What `name` in the directory `dir` leads to.
+    /// The file that `name` in the directory `dir` leads to.
     #[must_use]
     pub fn find(&self, dir: u64, name: &[u8]) -> Option<u64> {
         self.nodes().find(dir, name).ok()
@@ -248,7 +249,7 @@ impl Store {
     /// Changes the attributes of `node`.
     ///
     /// # Panics
-    /// If there is no such file.
+    /// If the file does not exist.
     pub fn change(&self, node: u64, change: impl FnOnce(&mut Attr)) {
         change(&mut self.nodes().get_mut(node).expect("a file of the store").attr);
     }
@@ -256,7 +257,7 @@ impl Store {
     /// Replaces the contents of `node`.
     ///
     /// # Panics
-    /// If there is no such file.
+    /// If the file does not exist.
     pub fn write(&self, node: u64, contents: &[u8]) {
         let mut nodes = self.nodes();
         let node = nodes.get_mut(node).expect("a file of the store");

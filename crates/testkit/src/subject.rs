@@ -37,7 +37,8 @@ impl Subject {
         Self { is_sharded: true, ..fs.into() }
     }
 
-    /// The same, which can begin again: `restart` returns a file system over the same storage, with which nothing else is shared.
+    /// A subject that can begin again: `restart` returns a file system over the same storage, and
+    /// shares nothing else.
     #[must_use]
     pub fn restarting<F: FileSystem>(self, restart: impl Fn() -> F + Send + Sync + 'static) -> Self {
         Self { restart: Some(Box::new(move || Box::new(restart()))), ..self }

@@ -2,12 +2,17 @@
 //!
 //! # What is in it
 //! - [`tree`]: state shared by all its file systems and mounts; [`superblock`]: one file system
-//! - [`insert`], [`unnamed`], [`moving`], [`end`], [`prune`]: insertion, moves and removal of entries
-//! - [`sharded`]: directories that several threads change at once; [`name_locks`]: names that one thread at a time changes
-//! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached listings
-//! - [`invalidate`], [`observer`]: invalidation by file systems, and keepers of copies that hear of it; [`fetch`]: requests for stale attributes and link
-//!   bodies; [`returned`]: attributes that changes return; [`flight`]: lookups in progress
-//! - [`acls`], [`mountpoints`], [`fallback`]: ACLs of inodes, dentries that are mount points, counters of the walk's fallbacks
+//! - [`insert`], [`unnamed`], [`moving`], [`end`], [`prune`]: insertion, moves and removal of
+//!   entries
+//! - [`sharded`]: directories that several threads change at once; [`name_locks`]: names that one
+//!   thread at a time changes
+//! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached
+//!   listings
+//! - [`invalidate`], [`observer`]: invalidation by file systems, and observers that are notified of
+//!   it; [`fetch`]: requests for stale attributes and link bodies; [`returned`]: attributes that
+//!   changes return; [`flight`]: lookups in progress
+//! - [`acls`], [`mountpoints`], [`fallback`]: ACLs of inodes, dentries that are mount points,
+//!   counters of the walk's fallbacks
 //!
 //! Imports `base`, `notify`, `record_lock`, `slots`, `fs`.
 

@@ -1,33 +1,36 @@
 //! Room 4, `fs`: the trait of file systems.
 //!
 //! # What is in it
-//! Here: [`FileSystem`]. [`traits`]: its constant properties; [`arguments`], [`request`], [`new_node`], [`next_names`], [`opened`],
-//! [`after`], [`file_id`]: arguments and results of its methods; [`invalidator`]: the handle by which it reports changes behind the
-//! caches; [`layer`]: file systems around file systems.
+//! Here: [`FileSystem`]. [`traits`]: its constant properties; [`arguments`], [`request`],
+//! [`new_node`], [`next_names`], [`opened`], [`after`], [`file_id`]: arguments and results of its
+//! methods; [`invalidator`]: the handle by which it reports changes behind the caches; [`layer`]:
+//! file systems around file systems.
 //!
 //! Imports `base`, `notify`, `record_lock`, `slots`.
 //!
 //! # What it is
-//! The trait is inode-based, synchronous and uses bytes for names. A file system never sees a dentry:
-//! directories and files are [`Inode`]s. The VFS checks permissions, limits, types and existence, and keeps
-//! attributes (links, times, sizes of directories) by the rules of POSIX before and after each call. The file
-//! system keeps the rest: contents, extended attributes, and the names unless it leaves them in the cache.
+//! The trait is inode-based, synchronous and uses bytes for names. A file system never sees a
+//! dentry: directories and files are [`Inode`]s. The VFS checks permissions, limits, types and
+//! existence, and keeps attributes (links, times, sizes of directories) by the rules of POSIX
+//! before and after each call. The file system keeps the rest: contents, extended attributes, and
+//! the names unless it leaves them in the cache.
 //!
 //! # How it is locked
-//! Calls that change a directory come with that directory's lock held, or that of the names
-//! ([`CachedNames::changes_in_parallel`]), so they may block but must not call back into the VFS; with [`OwnNames::remote`] they come
-//! without a lock, and at most one at a time for each name. Calls that change a file's
-//! contents come with the file's data lock held.
-//! [`FileSystem::lookup`] comes without a lock from a walk: lookups of different names of one directory run in parallel,
-//! also with changes of that directory. Its answer is discarded if the directory changed meanwhile. (An operation that
-//! changes the name sends the lookup under the directory's lock.) `docs/semantics.md` has a table of all methods.
+//! Calls that change a directory come with that directory's lock held, or the lock of the names
+//! ([`CachedNames::changes_in_parallel`]). So they may block but must not call back into the VFS.
+//! With [`OwnNames::remote`] they come without a lock, and at most one at a time for each name.
+//! Calls that change a file's contents come with the file's data lock held. [`FileSystem::lookup`]
+//! comes without a lock from a walk: lookups of different names of one directory run in parallel,
+//! also with changes of that directory. Its answer is discarded if the directory changed meanwhile.
+//! (An operation that changes the name sends the lookup under the directory's lock.)
+//! `docs/semantics.md` has a table of all methods.
 //!
-//! No call comes inside a read section of RCU, so a call that blocks delays only the threads that wait for it (debug builds check
-//! it at each call). The exception must not block: [`NameRules`].
+//! No call comes inside a read section of RCU, so a call that blocks delays only the threads that
+//! wait for it (debug builds check it at each call). The exception must not block: [`NameRules`].
 //!
 //! # Where it comes from
-//! Linux's `inode_operations`, `dentry_operations` (`d_revalidate`, `d_hash`, `d_compare`), `file_operations`
-//! and `super_operations`; the validity of answers is FUSE's `entry_timeout`.
+//! Linux's `inode_operations`, `dentry_operations` (`d_revalidate`, `d_hash`, `d_compare`),
+//! `file_operations` and `super_operations`; the validity of answers is FUSE's `entry_timeout`.
 
 mod after;
 mod arguments;
@@ -127,7 +130,8 @@ pub trait FileSystem: Send + Sync + 'static {
     /// node that is not there is `ESTALE`.
     ///
     /// # Errors
-    /// `ESTALE`: the file is gone, was never here, or is not inside of what the file system shows; `EOPNOTSUPP` without ids.
+    /// `ESTALE`: the file was removed, was never here, or is outside of the tree that the file
+    /// system shows; `EOPNOTSUPP` without ids.
     fn by_id(&self, _request: &Request, _id: &FileId) -> Result<NewInode, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -155,8 +159,8 @@ pub trait FileSystem: Send + Sync + 'static {
     /// with each entry until `emit` returns `false` or the directory ends. Cookies are above 0 and stay with their entries.
     /// Without `.` and `..`. Not called if names are in the cache.
     ///
-    /// If `want` has attributes, the caller is about to use those of all entries: an entry that comes with its inode
-    /// ([`Listed::inode`]) is not looked up afterwards.
+    /// If `want` has attributes, the caller is about to use the attributes of all entries: an entry
+    /// that comes with its inode ([`Listed::inode`]) is not looked up afterwards.
     ///
     /// # Errors
     /// `EIO`...
@@ -195,8 +199,8 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EPERM)
     }
 
-    /// Removes `name` of `inode` from `dir`. A directory is empty as far as the cache knows. Returns attributes of both, if it has
-    /// them.
+    /// Removes `name` of `inode` from `dir`. A removed directory has no entries in the cache.
+    /// Returns attributes of both, if it has them.
     ///
     /// # Errors
     /// `EROFS`, `ENOTEMPTY`...
@@ -230,8 +234,8 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(inode.attr())
     }
 
-    /// When `inode` was made, in nanoseconds since the epoch: `stx_btime` of `statx(2)`. `None`: that is not kept. The default is
-    /// what the cache keeps: [`Inode::birth`].
+    /// When `inode` was made, in nanoseconds since the epoch: `stx_btime` of `statx(2)`. `None`:
+    /// that is not kept. The default is the cache's value: [`Inode::birth`].
     ///
     /// # Errors
     /// As for [`FileSystem::attributes`].
@@ -260,9 +264,10 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
-    /// Writes `data`. A gap after the end becomes a hole that reads as zeros. May write less than all. The VFS calls no other
-    /// change of the contents meanwhile. With [`Position::End`] the data go to the end of the file, wherever that is now; a file
-    /// system that cannot append by itself takes [`Position::offset`].
+    /// Writes `data`. A gap after the end becomes a hole that reads as zeros. May write less than
+    /// all. The VFS calls no other change of the contents meanwhile. With [`Position::End`] the
+    /// data are put at the current end of the file; a file system that cannot append by itself
+    /// takes [`Position::offset`].
     ///
     /// # Errors
     /// `ENOSPC`, `EDQUOT`, `EFBIG`, `EIO`...
@@ -270,17 +275,19 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
-    /// Copies `len` bytes of the first file, from its offset on, to the second one at its offset, without reading and writing them.
-    /// The bytes lie in the first file as far as the VFS knows; if both are one file, the ranges do not overlap. Returns the same as
+    /// Copies `len` bytes of the first file, from its offset on, to the second one at its offset,
+    /// without reading and writing them. The bytes lie in the first file by the length that the VFS
+    /// has. If both are one file, the ranges do not overlap. Returns the same as
     /// [`FileSystem::write`].
     ///
-    /// With [`Copying::Any`] it may copy less than all. [`Copying::Share`] comes only with [`FsTraits::reflinks`], for ranges that
-    /// begin and end at blocks, or end at the end of the first file and not before that of the second; the VFS changes the contents of
-    /// neither file meanwhile.
+    /// With [`Copying::Any`] it may copy less than all. [`Copying::Share`] comes only with
+    /// [`FsTraits::reflinks`], for ranges that begin and end at blocks, or end at the end of the
+    /// first file and not before the end of the second; the VFS changes the contents of neither
+    /// file meanwhile.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` if it cannot for these files; after [`Copying::Any`] the VFS then reads and writes. Else those of
-    /// [`FileSystem::write`].
+    /// `EOPNOTSUPP` if it cannot for these files; after [`Copying::Any`] the VFS then reads and
+    /// writes. Else the errors of [`FileSystem::write`].
     fn copy_range(
         &self,
         _request: &Request,
@@ -300,8 +307,9 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
-    /// Changes the storage of `len` bytes from `offset` on; returns the storage in units of 512 bytes. The
-    /// VFS changes the length of the file, except with `keep_size`, even if the range goes beyond.
+    /// Changes the storage of `len` bytes from `offset` on; returns the storage in units of 512
+    /// bytes. The VFS changes the length of the file, except with `keep_size`, even if the range
+    /// ends beyond it.
     ///
     /// # Errors
     /// `EOPNOTSUPP` for a mode that it does not support; `ENOSPC`, `EDQUOT`...
@@ -337,9 +345,9 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called when a user closes a descriptor of a file that is open for writing, if [`Opens::Yes`] says so: writes
-    /// what the file system writes at that moment, and returns the error of `close(2)`. The file stays open; what ends it
-    /// is [`FileSystem::release`].
+    /// Called when a user closes a descriptor of a file that is open for writing, if [`Opens::Yes`]
+    /// requests it. Writes the data that the file system writes at that moment, and returns the
+    /// error of `close(2)`. The file stays open until [`FileSystem::release`].
     ///
     /// # Errors
     /// `EIO`, `ENOSPC`, `EDQUOT`...

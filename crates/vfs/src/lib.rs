@@ -37,7 +37,7 @@ mod walk;
 
 pub use base::access::acl::{Acl, AclEntry, AclKind, AclTag};
 pub use base::access::credentials::{Capabilities, Credentials, MAY_EXEC, MAY_READ, MAY_WRITE};
-// For the tests that compare its rules with those of the kernel.
+// For the tests that compare its rules with the kernel's.
 #[doc(hidden)]
 pub use base::access::xattr;
 pub use base::attr::{
@@ -101,7 +101,7 @@ impl Vfs {
         Self::with_budget(fs, Budget::default())
     }
 
-    /// The same, with a `budget` for the cache of `fs`.
+    /// As [`new`](Self::new), with a `budget` for the cache of `fs`.
     #[must_use]
     pub fn with_budget(fs: impl FileSystem, budget: Budget) -> Self {
         Self::builder().budget(budget).build(fs)
@@ -130,7 +130,8 @@ impl Vfs {
         self.tree.observers.add(&self.tree.watches, observer, false);
     }
 
-    /// The same, and of every change that an operation on the tree makes: [`Observer::changed`].
+    /// As [`observe`](Self::observe), and also notifies it of every change that an operation on the
+    /// tree makes: [`Observer::changed`].
     pub fn observe_changes(&self, observer: &Arc<impl Observer>) {
         self.tree.observers.add(&self.tree.watches, observer, true);
     }
@@ -148,16 +149,17 @@ impl Vfs {
         self.root.stats()
     }
 
-    /// The same for the mounted file system whose files have the `st_dev` `dev` ([`MountInfo::dev`]). `None`: no mount shows
-    /// one.
+    /// The statistics of the mounted file system whose files have the `st_dev` `dev`
+    /// ([`MountInfo::dev`]). `None`: no mount shows one.
     #[must_use]
     pub fn stats_of(&self, dev: u64) -> Option<CacheStats> {
         let mounts = self.namespace.mounts();
         mounts.iter().find(|mount| mount.dev == dev).map(|mount| mount.sb.stats())
     }
 
-    /// How often the calling thread asked a file system for a name that the cache did not have, or waited for another thread
-    /// that did. So an operation whose walk or change did not move this count was answered from the cache. Cheap: one load.
+    /// How often the calling thread requested a name that the cache did not have from a file
+    /// system, or waited for another thread that did. So an operation whose walk or change did not
+    /// move this count was answered from the cache. Cheap: one load.
     #[must_use]
     pub fn names_asked_here(&self) -> u64 {
         self.tree.fallbacks.this().asked()
@@ -169,8 +171,9 @@ impl Vfs {
         self.tree.paths.stats()
     }
 
-    /// What the lookups of the calling thread's CPU index did with the table of whole paths: of [`WholePathStats`], the
-    /// misses and the paths recorded, refused and renewed. Cheap: the entries are not examined.
+    /// The lookups of the calling thread's CPU index in the table of whole paths: of
+    /// [`WholePathStats`], the misses and the paths recorded, refused and renewed. Cheap: the
+    /// entries are not examined.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     #[must_use]
@@ -227,7 +230,8 @@ impl Vfs {
     /// If nothing can be freed any more ([`sync::rcu::Refused`]): in the child of a `fork(2)`, or after a seccomp filter
     /// was installed that refuses `membarrier(2)` and `sched_setaffinity(2)`. [`Vfs::rcu_stats`] counts refusals.
     pub fn barrier(&self) {
-        // What lost its last reference inside a read section waits for a put outside of one.
+        // An object that lost its last reference inside a read section waits for a put outside of
+        // one.
         self.root.end_late_puts();
         self.namespace.mounts().iter().for_each(|mount| mount.sb.end_late_puts());
         self.tree.domain.barrier();

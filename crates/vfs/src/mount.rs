@@ -161,7 +161,7 @@ impl Mount {
         Some(self.child_owned(guard, mountpoint)?.borrow())
     }
 
-    /// The same, as this mount owns it.
+    /// As `child`, but as this mount owns it.
     pub(crate) fn child_owned<'g>(&'g self, guard: &'g ReadGuard<'_>, mountpoint: &Dentry) -> Option<&'g Owned> {
         self.children.load(guard)?.get(address(mountpoint))
     }
@@ -194,7 +194,6 @@ impl Mount {
         self.attached.load(guard)
     }
 
-    /// The namespace of the mount.
     pub(crate) fn namespace(&self) -> u64 {
         // ORDERING: Acquire, pairs with the Release of `set_namespace`.
         self.namespace.load(Acquire)
@@ -225,7 +224,7 @@ impl Mount {
         Ok(())
     }
 
-    /// Ends what [`Mount::begin_writing`] began.
+    /// Ends the write that [`Mount::begin_writing`] began.
     pub(crate) fn end_writing(&self) {
         let _gate = self.write_gate.read();
         self.count_writer(-1);
@@ -258,7 +257,6 @@ impl Mount {
         self.children.load(guard).map_or_else(Vec::new, Children::values)
     }
 
-    /// Whether it has any.
     pub(crate) fn has_children(&self, guard: &ReadGuard<'_>) -> bool {
         self.children.load(guard).is_some()
     }

@@ -1,10 +1,11 @@
 //! Change events: notification of watchers of a directory, a subtree or a file.
 //!
 //! # What it is
-//! [`Watches`], one for each tree, holds the watched places. A thread that changes something calls
-//! [`Watches::publish`] and climbs from the changed thing to the root, step by step. [`Watch`], the watcher's
-//! end, is a bounded queue of [`Event`]s. Without any watch, publishing is one load. If only other places are
-//! watched, it is the climb and one load for each step. Only a step that may be watched takes a lock.
+//! [`Watches`], one for each tree, holds the watched places. A thread that makes a change calls
+//! [`Watches::publish`] and climbs from the changed file to the root, step by step. [`Watch`], the
+//! watcher's end, is a bounded queue of [`Event`]s. Without any watch, publishing is one load. If
+//! only other places are watched, it costs the climb and one load for each step. Only a step that
+//! may be watched takes a lock.
 //!
 //! Events for a change to `f` in the directory `d`:
 //!
@@ -14,37 +15,39 @@
 //! | `Attributes`, `Modified`                       | empty path   | path `f` | path `../d/f`      |
 //! | `DeletedSelf`, `MovedSelf`                     | empty path   | no       | no                 |
 //!
-//! A watch of a subtree gets only names that its watcher could list at the time of the event: of each directory between
-//! the watched one and the name, its credentials need read and search permission. The caller that publishes decides that
-//! ([`Watches::publish`]).
+//! A watch of a subtree gets only names that its watcher could list at the time of the event: of
+//! each directory between the watched one and the name, its credentials need read and search
+//! permission. The caller that publishes decides that ([`Watches::publish`]).
 //!
 //! # What it is not
-//! A proof of order: events of one directory come in the order of the changes if the caller publishes under
-//! the lock that orders the changes. Others, such as `Modified`, may be swapped if they happen at the same
-//! time. Events are not permission requests (`fanotify(7)`), and a watcher cannot choose among kinds: it
-//! skips unwanted events.
+//! A proof of order: events of one directory come in the order of the changes if the caller
+//! publishes under the lock that orders the changes. Others, such as `Modified`, may be swapped if
+//! they happen at the same time. Events are not permission requests (`fanotify(7)`), and a watcher
+//! cannot choose among kinds: it skips unwanted events.
 //!
 //! # How it is locked
-//! The table of watched places has a mutex, and each queue has one. Both are leaves: no other lock is taken
-//! under them, no two of them are held at once, and no code of the caller runs under them (the climb comes
-//! before). Callers may hold any lock of the crate.
+//! The table of watched places has a mutex, and each queue has one. Both are leaves: no other lock
+//! is taken under them, no two of them are held at once, and no code of the caller runs under them
+//! (the climb comes before). Callers may hold any lock of the crate.
 //!
-//! The counts are read without a lock, relaxed. A thread that learned of a new watch learned it in a way that
-//! makes the change of the counts visible too. A change concurrent with the new watch may be reported or not.
+//! The counts are read without a lock, relaxed. A thread that has learned of a new watch sees the
+//! change of the counts too, by the same order. A change concurrent with the new watch may be
+//! reported or not.
 //!
 //! # Places
-//! A place is a `u64` that the caller chooses: the address of its dentry or inode. It must not be reused for
-//! another place while it is watched; so each watch keeps a [`Home`], which pins the place until the watch is
-//! dropped.
+//! A place is a `u64` that the caller chooses: the address of its dentry or inode. It must not be
+//! reused for another place while it is watched; so each watch keeps a [`Home`], which pins the
+//! place until the watch is dropped.
 //!
 //! # Where it comes from
-//! `inotify(7)`: the kinds, the cookies, the bound of a queue and its one overflow event, and the drop of an
-//! event equal to the last one in the queue. `fanotify(7)`: whole subtrees, and names with every event.
+//! `inotify(7)`: the kinds, the cookies, the bound of a queue and its one overflow event, and the
+//! drop of an event equal to the last one in the queue. `fanotify(7)`: whole subtrees, and names
+//! with every event.
 //!
 //! # Limitations
-//! Each `Watch` has its own queue. A thread that waits for several needs a bell for each ([`Watch::set_bell`]). A
-//! change of a file with several names is reported only to the parent by which it was reached, or by which
-//! the caller climbs.
+//! Each `Watch` has its own queue. A thread that waits for several needs a bell for each
+//! ([`Watch::set_bell`]). A change of a file with several names is reported only to the parent by
+//! which it was reached, or by which the caller climbs.
 
 mod queue;
 #[cfg(test)]
@@ -68,7 +71,7 @@ pub const DEFAULT_QUEUED_EVENTS: usize = 16_384;
 /// Counters in the filter of watched places; a power of two.
 const FILTER: usize = 64;
 
-/// What happened; `inotify(7)`'s word in parentheses.
+/// The kind of an event; `inotify(7)`'s word in parentheses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -100,7 +103,7 @@ pub enum EventKind {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Event {
-    /// What happened.
+    /// The kind of the change.
     pub kind: EventKind,
     /// Whether it happened to a directory.
     pub is_dir: bool,
@@ -161,8 +164,9 @@ impl Watch {
         self.watcher.queue.next(timeout)
     }
 
-    /// Calls `ring` after each event that finds no other queued, from now on; at once if one is queued. The thread that makes the
-    /// change calls it, with directories locked: it must neither block nor use the tree. Does nothing if there is a bell already.
+    /// Calls `ring` after each later event that finds no other queued; at once if one is queued.
+    /// The thread that makes the change calls it, with directories locked: it must neither block
+    /// nor use the tree. Does nothing if there is a bell already.
     pub fn set_bell(&self, ring: impl Fn() + Send + Sync + 'static) {
         self.watcher.queue.set_bell(Box::new(ring));
     }
@@ -248,7 +252,7 @@ impl<D> Trail<D> {
     }
 }
 
-/// What a watch and the table of watched places share.
+/// The data that a watch and the table of watched places share.
 #[derive(Debug)]
 struct Watcher {
     scope: Scope,

@@ -1,20 +1,22 @@
 //! Room 9, `ops`: the operations of the system calls of the same names.
 //!
 //! # What is in it
-//! - [`entry`]: from a path to a locked directory and a name, or to a locked name ([`unlocked`]); [`last_component`]: a path cut before its
-//!   last component
-//! - [`create`], [`remove`], [`rename`], [`open`], [`query`], [`attributes`], [`xattrs`]: operations on names
-//! - [`path_ref`]: the same on held places, without a path; [`handles`]: bytes that lead to a place
+//! - [`entry`]: from a path to a locked directory and a name, or to a locked name ([`unlocked`]);
+//!   [`last_component`]: a path cut before its last component
+//! - [`create`], [`remove`], [`rename`], [`open`], [`query`], [`attributes`], [`xattrs`]:
+//!   operations on names
+//! - [`path_ref`]: operations on held places, without a path; [`handles`]: bytes that lead to a
+//!   place
 //! - [`working_dir`]: root, working directory and paths of a context
 //! - [`mounting`], [`pivot_root`], [`mount_list`]: changes and lists of mounts
 //! - [`mod@file`]: open files; [`publish`]: events for watches
-//! - [`checks`]: parts of operations that are the same with a lock and with a locked name; [`estale_retry`]: operations that fail with
-//!   `ESTALE`, and run again
+//! - [`checks`]: parts of operations that are the same with a lock and with a locked name;
+//!   [`estale_retry`]: operations that fail with `ESTALE`, and run again
 //!
 //! Imports `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`, `layers`, `mount`, `walk`.
 //!
-//! The order of checks, and so the choice between two errors, is Linux's; `crates/lightfoot/tests/it/kernel.rs`
-//! compares.
+//! The order of checks, and so the choice between two errors, is Linux's;
+//! `crates/lightfoot/tests/it/kernel.rs` compares.
 
 pub(crate) mod attributes;
 mod checks;

@@ -1,39 +1,42 @@
 //! Advisory locks on files: byte ranges and whole files, owned by an open file description.
 //!
 //! # What it is
-//! The locks of `fcntl(2)`'s `F_OFD_SETLK`, `F_OFD_SETLKW` and `F_OFD_GETLK`, and those of `flock(2)`. A
-//! file's locks are a [`table`] of owners, with their [`ranges`], and of waiting requests. Tables are found by
-//! the file's key, in shards. A file without locks has no table and needs no memory, and
-//! [`RecordLocks::is_idle`] is one load. As on Linux, the two families do not see each other.
+//! The locks of `fcntl(2)`'s `F_OFD_SETLK`, `F_OFD_SETLKW` and `F_OFD_GETLK`, and the locks of
+//! `flock(2)`. A file's locks are a [`table`] of owners, with their [`ranges`], and of waiting
+//! requests. Tables are found by the file's key, in shards. A file without locks has no table and
+//! needs no memory, and [`RecordLocks::is_idle`] is one load. As on Linux, the two families do not
+//! see each other.
 //!
 //! # What it is not
-//! Mandatory: reads and writes ignore these locks. POSIX's per-process locks (`F_SETLK`), which are released
-//! when the process closes any descriptor of the file, are missing. There is no deadlock detection
-//! (`EDEADLK`), as on Linux for open file descriptions. No signal interrupts a thread that waits (`EINTR`): the
-//! wait has a deadline.
+//! Mandatory: reads and writes ignore these locks. POSIX's per-process locks (`F_SETLK`), which are
+//! released when the process closes any descriptor of the file, are missing. There is no deadlock
+//! detection (`EDEADLK`), as on Linux for open file descriptions. No signal interrupts a thread
+//! that waits (`EINTR`): the wait has a deadline.
 //!
 //! # Parked requests
-//! A request can wait without a thread ([`RecordLocks::park`]): the thread that grants it calls a closure. Its
-//! owner can withdraw it ([`RecordLocks::unpark`]). Grants and withdrawals happen under the shard's mutex, so
-//! exactly one of them happens.
+//! A request can wait without a thread ([`RecordLocks::park`]): the thread that grants it calls a
+//! closure. Its owner can withdraw it ([`RecordLocks::unpark`]). Grants and withdrawals happen
+//! under the shard's mutex, so exactly one of them happens.
 //!
 //! # Fairness
-//! A thread that releases a lock grants the bytes to the waiting requests, in order of arrival, before
-//! another thread can request them; a woken thread has its lock. A request that conflicts with no lock never
-//! waits, not even behind an older waiting request: its owner could be a thread that the older one waits for,
-//! and Linux does not make it wait. So readers in close succession can starve a writer, and narrow requests a
-//! wide one.
+//! A thread that releases a lock grants the bytes to the waiting requests, in order of arrival,
+//! before another thread can request them; a woken thread has its lock. A request that conflicts
+//! with no lock never waits, not even behind an older waiting request: its owner could be a thread
+//! that the older one waits for, and Linux does not make it wait. So readers in close succession
+//! can starve a writer, and narrow requests a wide one.
 //!
 //! # How it is locked
-//! Each shard has a mutex, a leaf: no other lock is taken under it, no two shards are locked at once, and
-//! threads are woken, and closures called, after its release. Since a request can wait, callers must hold no lock that the owner of
-//! a conflicting lock may need. Writes of an owner before it releases a lock happen before those of the next
-//! owner: both took the shard's mutex, a woken waiter too.
+//! Each shard has a mutex, a leaf: no other lock is taken under it, no two shards are locked at
+//! once, and threads are woken, and closures called, after its release. Since a request can wait,
+//! callers must hold no lock that the owner of a conflicting lock may need. Writes of an owner
+//! before it releases a lock happen before the writes of the next owner: both took the shard's
+//! mutex, a woken waiter too.
 //!
 //! # Keys and owners
-//! The key is the address of the file's inode, which an open file pins. The owner is the address of an open
-//! file description. Its last close calls [`RecordLocks::release_owner`]. None of its requests has a thread
-//! then, since a waiting thread uses the file; its parked requests are withdrawn.
+//! The key is the address of the file's inode, which an open file pins. The owner is the address of
+//! an open file description. Its last close calls [`RecordLocks::release_owner`]. None of its
+//! requests has a thread then, since a waiting thread uses the file; its parked requests are
+//! withdrawn.
 //!
 //! # Where it comes from
 //! `fcntl(2)`, `fcntl_locking(2)`, `flock(2)`; Linux's `fs/locks.c` for the rest.
@@ -140,7 +143,8 @@ impl RecordLocks {
         Self { shards: core::array::from_fn(|_| Shard::default()) }
     }
 
-    /// Whether no file in the shard of the file `key` has a lock. Exact for an owner's own locks.
+    /// Whether no file in the shard of the file `key` has a lock. Exact for locks of the calling
+    /// owner.
     #[inline]
     pub(crate) fn is_idle(&self, key: u64) -> bool {
         // Relaxed: an owner's locks are counted before its last close begins, and until it gives them up.
@@ -227,7 +231,7 @@ impl RecordLocks {
             let conflicting = granted.take_if(|_| table.has_conflict(&request));
             conflicting.map(|granted| table.park(request, number, granted)).is_some()
         });
-        // What was not parked is dropped without the lock.
+        // A closure that was not parked is dropped without the lock.
         drop(granted);
         Ok(is_parked.then_some(ParkedLock { family, number }))
     }

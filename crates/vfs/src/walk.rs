@@ -1,27 +1,31 @@
 //! Room 8, `walk`: from a path to a dentry.
 //!
 //! # What is in it
-//! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
-//! most walks never leave; [`arrive`]: steps that find no name; [`follow`]: rules of links and `..`; [`resolve`]: scopes;
-//! [`walk_end`]: what the caller does at the end; [`estale`]: walks after `ESTALE`; [`lookup`]: names that are not cached;
-//! [`prime`]: answers about names that no walk looked up; [`walk_position`]: the place of a ref-walk; [`permission`]; [`question`]: what the
-//! end of a walk needs from the file system; [`batch`]: interleaved walks; [`paths`]: whole paths by a table.
+//! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the
+//! loop of rcu-walk that most walks never leave; [`arrive`]: steps that find no name; [`follow`]:
+//! rules of links and `..`; [`resolve`]: scopes; [`walk_end`]: the caller's work at the end;
+//! [`estale`]: walks after `ESTALE`; [`lookup`]: names that are not cached; [`prime`]: answers
+//! about names that no walk looked up; [`walk_position`]: the place of a ref-walk; [`permission`];
+//! [`question`]: requests to the file system at the end of a walk; [`batch`]: interleaved walks;
+//! [`paths`]: whole paths by a table.
 //!
 //! Imports `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`, `layers`, `mount`.
 //!
 //! # What it is
-//! One routine in two modes over one tree. A walk begins in [rcu-walk](rcu_walk), which stores nothing. If a
-//! step needs more, the walk takes a count on the place that it has reached (it *legitimises* it), takes this
-//! one step in [ref-walk](ref_walk), with the file system's help, and continues in rcu-walk. Only if the
-//! place has changed and cannot be held does the walk begin again, once. From then on it always holds a place
-//! and takes at least one step under locks between two runs of rcu-walk, so no storm of renames can stop it.
+//! One routine in two modes over one tree. A walk begins in [rcu-walk](rcu_walk), which stores
+//! nothing. If a step needs more, the walk takes a count on the place that it has reached (it
+//! *legitimises* it), takes this one step in [ref-walk](ref_walk), with the file system's help, and
+//! continues in rcu-walk. Only if the place has changed and cannot be held does the walk begin
+//! again, once. After that it always holds a place and takes at least one step under locks between
+//! two runs of rcu-walk, so no storm of renames can stop it.
 //!
-//! The caller reads the end of the path by a closure, which runs on the dentry *before* the last check of its
-//! sequence: it copies attributes of the last component, the walk validates them, and no count is taken.
+//! The caller reads the end of the path by a closure, which runs on the dentry *before* the last
+//! check of its sequence: it copies attributes of the last component, the walk validates them, and
+//! no count is taken.
 //!
 //! # Where it comes from
-//! Linux's `fs/namei.c` as described in `Documentation/filesystems/path-lookup.rst`; the return to rcu-walk
-//! after a slow step is new here.
+//! Linux's `fs/namei.c` as described in `Documentation/filesystems/path-lookup.rst`; the return to
+//! rcu-walk after a slow step is new here.
 
 pub(crate) mod arrive;
 mod batch;
@@ -59,8 +63,9 @@ impl Context {
     /// `take` may run more than once. Its last result, of a dentry that did not change meanwhile, is returned.
     ///
     /// # Errors
-    /// Those of `path_resolution(7)`: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a
-    /// NUL byte; errors of the file system's lookup; errors of `take`; `EXDEV` for a `base` of another tree.
+    /// The errors of `path_resolution(7)`: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`,
+    /// `EINVAL` for a NUL byte; errors of the file system's lookup; errors of `take`; `EXDEV` for a
+    /// `base` of another tree.
     #[inline(always)]
     pub(crate) fn resolve<R, E: From<Errno>>(
         &self,
@@ -233,7 +238,7 @@ impl Context {
             Concluded::GoOn(further) => further,
             Concluded::Lost => return None,
         };
-        // The places that it held are put outside of the read section: that may end an inode.
+        // The held places are put outside of the read section, since a put may end an inode.
         drop(guard);
         *held = further;
         None

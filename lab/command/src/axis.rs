@@ -44,7 +44,7 @@ impl Axis {
     }
 
     fn scaled(&self, value: f64) -> f64 {
-        // Nothing at all lies on the lower edge of a logarithmic axis.
+        // Zero is on the lower edge of a logarithmic axis.
         if self.is_log { value.max(self.range.start).ln() } else { value }
     }
 }
@@ -74,7 +74,7 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
-/// As [`quantity`], without zeros that say nothing.
+/// As [`quantity`], without redundant zeros.
 fn short(value: f64) -> String {
     let text = quantity(value);
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));

@@ -100,7 +100,7 @@ fn chosen_cases(bench: &Bench) -> Result<Vec<(&'static str, &'static str)>, Erro
     Ok(chosen)
 }
 
-/// Copies the tree and measures. All that was made is gone when this returns.
+/// Copies the tree and measures. Everything that was made is removed when this returns.
 fn measured_on(
     tree: &mut Tree,
     bench: &Bench,

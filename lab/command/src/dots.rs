@@ -14,7 +14,7 @@ const RIGHT: i32 = 960;
 const SIMULATED: RGBColor = RGBColor(0, 114, 178);
 const PUBLISHED: RGBColor = RGBColor(213, 94, 0);
 
-/// The most that a part of the published figure may be on the axis; what is beyond lies on its edge.
+/// The most that a part of the published figure may be on the axis; a value beyond is on its edge.
 const PARTS: (f64, f64) = (1.0 / 16.0, 16.0);
 
 /// The rows as SVG: in `unit`, or as parts of the published figures on a logarithmic axis.
@@ -69,7 +69,7 @@ impl Scale {
         LEFT + (part * f64::from(RIGHT - LEFT)).round() as i32
     }
 
-    /// A figure of `row` as it lies on the axis.
+    /// The place of a figure of `row` on the axis.
     fn place(&self, row: &Dot, value: f64) -> i32 {
         self.pixel(if self.is_part { value / row.published.unwrap_or(1.0) } else { value })
     }

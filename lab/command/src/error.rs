@@ -1,4 +1,4 @@
-//! The errors of the command, each in one line: what, why, and what to do.
+//! The errors of the command, each in one line: the failure, its reason, and a remedy.
 
 use fuse::message::{Reason, show};
 use std::io;
@@ -8,7 +8,7 @@ use thiserror::Error;
 /// Why the command ends without a result.
 #[derive(Debug, Error)]
 pub(crate) enum Error {
-    /// An argument: which, why, and what is valid.
+    /// An argument: its name, the reason, and the valid values.
     #[error("invalid {0}")]
     Invalid(String),
 
@@ -21,7 +21,7 @@ pub(crate) enum Error {
     #[error("{0:?}: no regular file to look up (name a directory with files)")]
     NoFiles(String),
 
-    /// A file or a directory that cannot be read or written: what cannot be done, and why.
+    /// A file or a directory that cannot be read or written: the action, and the reason.
     #[error("{}: cannot {what}: {reason}", show(.path))]
     File { path: PathBuf, what: &'static str, reason: Reason },
 

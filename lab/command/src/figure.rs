@@ -19,7 +19,7 @@ const SMALL: (u32, u32) = (500, 400);
 /// Panels beside each other.
 const COLUMNS: usize = 3;
 
-/// Values that lie farther apart than this are drawn on a logarithmic scale.
+/// Values that are farther apart than this are drawn on a logarithmic scale.
 const LINEAR_UP_TO: f64 = 30.0;
 
 /// The figure as SVG.
@@ -34,7 +34,7 @@ pub(crate) fn draw(figure: &Figure, experiment: &Experiment, runs: &[Run]) -> Re
     }
 }
 
-/// What all panels of a figure have in common.
+/// The common part of all panels of a figure.
 struct Frame<'a> {
     unit: &'a str,
     /// Every value and every number of CPUs in any panel.

@@ -1,5 +1,5 @@
-//! Signals that ask for the end. They only set a number, which is looked at between entries and between slices; so the
-//! ordinary way out removes what was made.
+//! Signals that request the end. They only set a number, which is checked between entries and
+//! between slices; so the ordinary way out removes everything that was made.
 
 use crate::error::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -13,7 +13,7 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Listens from now on, but not to signals that the parent had ignored (`nohup`).
+    /// Begins to listen, but not to signals that the parent had ignored (`nohup`).
     pub(crate) fn listen() -> Result<Self, Error> {
         let signal = Arc::new(AtomicUsize::new(0));
         let ignored = ignored();
@@ -34,7 +34,7 @@ impl Interrupt {
 
     /// An error once a signal came.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        // Relaxed: the number is all that is said.
+        // Relaxed: only the number is passed.
         match self.signal.load(Ordering::Relaxed) {
             0 => Ok(()),
             signal => Err(Error::Interrupted(i32::try_from(signal).unwrap_or(SIGTERM))),

@@ -1,4 +1,4 @@
-//! `lightfoot-lab list`: what can be run.
+//! `lightfoot-lab list`: the parts that can be run.
 
 use crate::table::{table, terminal_width};
 use comfy_table::ContentArrangement;
@@ -7,7 +7,8 @@ use eras::workload;
 /// Columns where standard output is not a terminal.
 const WIDTH: u16 = 120;
 
-/// Eras, workloads with their parameters, and machines; only what has one of `parts` in its row.
+/// Eras, workloads with their parameters, and machines; only those with one of `parts` in their
+/// row.
 pub(crate) fn text(parts: &[String]) -> String {
     let tables = [
         ("Eras (--era)", &["era", "year", "how it locks"][..], eras()),

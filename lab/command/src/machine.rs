@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::fs;
 use std::thread;
 
-/// What has to be said of the machine beside any number measured on it.
+/// The facts about the machine that belong beside any number measured on it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {
     /// Model of the CPU, as `/proc/cpuinfo` has it.

@@ -1,7 +1,7 @@
 //! A colour for each era, the same in every plot.
 //!
-//! The eras of the report's figures have the colours of Okabe and Ito and a few more, which people with most kinds of colour
-//! blindness can tell apart. No thirty colours have that property.
+//! The eras of the report's figures have the colours of Okabe and Ito and a few more, which people
+//! with most kinds of colour blindness can distinguish. No thirty colours have that property.
 
 use plotters::style::{Color as _, HSLColor, RGBColor};
 

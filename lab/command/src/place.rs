@@ -16,7 +16,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// What `text` names: `native`, `sim:MACHINE` or `sim:MACHINE:NODES`.
+    /// The place that `text` names: `native`, `sim:MACHINE` or `sim:MACHINE:NODES`.
     pub(crate) fn named(text: &str) -> Result<Self, Error> {
         if text == "native" {
             return Ok(Self::Native);
@@ -51,7 +51,7 @@ fn preset(name: &str) -> Result<Machine, Error> {
 fn read(path: &Path) -> Result<Machine, Error> {
     let refuse = |reason: Reason| Error::MachineFile { path: path.into(), reason };
     let text = fs::read_to_string(path).map_err(|error| refuse(error.into()))?;
-    // The parser's message has several lines; the first states what is wrong, the rest shows where.
+    // The parser's message has several lines; the first states the error, the rest shows where.
     Machine::from_toml(&text).map_err(|error| {
         let message = error.to_string();
         let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -1,9 +1,10 @@
-//! The progress bar: on standard error, and only if that is a terminal. It is drawn between slices by the thread that
-//! waits, never by another thread, which would take CPU time from what is measured.
+//! The progress bar: on standard error, and only if that is a terminal. It is drawn between slices
+//! by the thread that waits, never by another thread, which would take CPU time from the
+//! measurement.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// One bar, which goes when it is dropped.
+/// One bar, which is cleared when it is dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
@@ -14,7 +15,7 @@ impl Progress {
         Self::with(ProgressBar::new(len as u64), "{msg:9} [{bar:40}] {percent} %, {eta} left", what)
     }
 
-    /// A count of `what` with no known end.
+    /// A count of `what` without a given end.
     pub(crate) fn counting(what: &'static str) -> Self {
         Self::with(ProgressBar::no_length(), "{msg:9} {pos}", what)
     }

@@ -127,7 +127,6 @@ fn place(dir: &Path, experiment: &Experiment) -> PathBuf {
     dir.join(experiment.name).with_extension("json")
 }
 
-/// What is kept of an experiment.
 fn kept(dir: &Path, experiment: &Experiment) -> Result<(Record, Vec<Run>), Error> {
     let path = place(dir, experiment);
     let record: Record = read(&path)?;
@@ -139,7 +138,7 @@ fn unusable(path: &Path, reason: Reason) -> Error {
     Error::File { path: path.into(), what: "use these outcomes", reason }
 }
 
-/// What the file at `path` has.
+/// The contents of the file at `path`.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = fs::read_to_string(path).map_err(|error| unusable(path, error.into()))?;
     serde_json::from_str(&text).map_err(|error| unusable(path, error.to_string().as_str().into()))

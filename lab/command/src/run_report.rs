@@ -1,4 +1,4 @@
-//! What came of a run of the lab, as text or as one JSON document.
+//! The results of a run of the lab, as text or as one JSON document.
 
 use crate::machine::Machine;
 use crate::table;
@@ -38,7 +38,7 @@ impl<'a> RunReport<'a> {
         self.results.iter().filter_map(|result| result.as_ref().ok())
     }
 
-    /// What failed, without eras that lack an operation: that is a fact about the era.
+    /// The failures, without eras that lack an operation: that is a fact about the era.
     pub(crate) fn failures(&self) -> impl Iterator<Item = &Failure> {
         let failures = self.results.iter().filter_map(|result| result.as_ref().err());
         failures.filter(|failure| !matches!(failure, Failure::Unsupported { .. }))

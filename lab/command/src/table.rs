@@ -1,4 +1,4 @@
-//! Tables for the terminal, and those of `lightfoot-lab run`.
+//! Tables for the terminal, and the tables of `lightfoot-lab run`.
 
 use crate::run_report::RunReport;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
@@ -20,14 +20,14 @@ pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) 
     table
 }
 
-/// The columns of the terminal that standard output goes to.
+/// The columns of the terminal on standard output.
 pub(crate) fn terminal_width() -> Option<u16> {
     let out = io::stdout();
     let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out)).and_then(Result::ok)?;
     (size.ws_col > 0).then_some(size.ws_col)
 }
 
-/// Throughput of each row, what it is to others, and simulated what the time went to.
+/// Throughput of each row, its ratio to others, and simulated the use of the time.
 pub(crate) fn throughput(report: &RunReport<'_>) -> Table {
     let roles = report.done().next().map_or(&[][..], |outcome| &outcome.roles[1..]);
     let other_roles: Vec<String> = roles.iter().map(|role| format!("{}s'\nops/s", role.role)).collect();
@@ -74,7 +74,7 @@ fn is_beside(one: &Job, other: &Job) -> bool {
     (one.on.cpus(), one.on.threads()) == (other.on.cpus(), other.on.threads())
 }
 
-/// What is spent computing, spinning, in sleeping locks, on reference counts, and not at all.
+/// The time spent computing, spinning, in sleeping locks, on reference counts, and not at all.
 fn shares(outcome: Option<&Outcome>) -> [String; 5] {
     const TAGS: [&[&str]; 5] =
         [&["User"], &["SpinLock", "RwLock", "SeqLock"], &["Mutex", "RwSem"], &["Ref"], &["Idle"]];
@@ -148,7 +148,7 @@ pub(crate) fn stalls(outcome: &Outcome) -> Option<String> {
 /// Three digits and a unit: "1.23 M".
 pub(crate) fn quantity(value: f64) -> String {
     let scales = [(1e9, " G"), (1e6, " M"), (1e3, " k")];
-    // What rounds to 1000 belongs to the next unit.
+    // A value that rounds to 1000 belongs to the next unit.
     let (scale, unit) = scales.into_iter().find(|(scale, _)| value >= scale * 0.9995).unwrap_or((1.0, ""));
     let value = value / scale;
     let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };

@@ -30,7 +30,7 @@ pub(crate) struct BigLock {
 }
 
 impl BigLock {
-    /// One reference less; gives the directory whose reference goes with the entry.
+    /// Drops one reference; returns the directory whose reference ends with the entry.
     fn put_one(tree: &Tree<Self>, number: u32) -> Option<u32> {
         let (entry, scheme) = (tree.entry(number), &tree.scheme);
         if !entry.count().put_last() {

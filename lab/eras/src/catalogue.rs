@@ -30,13 +30,13 @@ pub struct EraEntry {
     pub name: &'static str,
     /// The year of the publication.
     pub year: u32,
-    /// What it does to shared memory, in a line.
+    /// Its effect on shared memory, in a line.
     pub summary: &'static str,
     /// Makes one with its own tree, which is empty but for the root.
     pub make: fn(&Options) -> Box<dyn Era>,
 }
 
-/// Every generation there is, in the order in which they came; variants behind what they vary.
+/// Every generation, in the order of time; variants behind their original.
 #[must_use]
 pub fn catalogue() -> &'static [EraEntry] {
     CATALOGUE

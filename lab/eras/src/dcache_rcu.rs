@@ -7,8 +7,9 @@
 //! became lazy: an entry that is used again stays on it until the next search for entries to free, which takes it off. So a
 //! hit needs neither the list nor `dcache_lock`; that search, under `dcache_lock`, has the more to do.
 //!
-//! `dcache_lock` remains for changes, and for each `dput` that drops the last reference. What hurts now is shared by all
-//! paths: the lock and the count of each component, of `/` first of all.
+//! `dcache_lock` remains for changes, and for each `dput` that drops the last reference. The cost
+//! that remains is shared by all paths: the lock and the count of each component, of `/` first of
+//! all.
 
 use crate::tree::Tree;
 use crate::tree::count::Count;

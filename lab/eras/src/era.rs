@@ -1,16 +1,16 @@
-//! What every generation of the directory cache can do, so that all of them run under the same workloads and the same
-//! tests.
+//! The interface of every generation of the directory cache, so that all of them run under the same
+//! workloads and the same tests.
 //!
-//! Paths are bytes; one that begins with a slash starts at the root, any other at the working directory. There are no
-//! permissions and no symbolic links here: eras differ in how they lock, not in what they answer. (Lightfoot has both; the
-//! adapter does not use them.)
+//! Paths are bytes; one that begins with a slash starts at the root, any other at the working
+//! directory. There are no permissions and no symbolic links here: eras differ in their locks, not
+//! in their answers. (Lightfoot has both; the adapter does not use them.)
 
 use locks::lockstat::Class;
 
 /// Why an operation failed: the few errors that a tree without permissions has, by their `errno(3)` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// `ENOENT`: no such name.
+    /// `ENOENT`: the name does not exist.
     NoEntry,
     /// `EEXIST`: the name is taken.
     Exists,
@@ -26,7 +26,7 @@ pub enum Error {
     NameTooLong,
     /// `ENOSPC`: the era's fixed table of entries is full.
     NoSpace,
-    /// `EOPNOTSUPP`: this era has no such operation.
+    /// `EOPNOTSUPP`: this era does not have the operation.
     Unsupported,
 }
 
@@ -36,7 +36,7 @@ pub type Result<T> = core::result::Result<T, Error>;
 /// The result of `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// The file's number: the same for each name of it, never that of another live file.
+    /// The file's number: the same for each name of it, and different from every other live file's.
     pub inode: u64,
     /// Whether it is a directory.
     pub is_directory: bool,
@@ -62,12 +62,14 @@ pub trait Era: Send + Sync {
     /// reset and read.
     fn visit_locks(&self, visit: &mut dyn FnMut(&Class));
 
-    /// Calls `visit` with what the era's sleeping locks have counted since it was made: how often their slow paths were
-    /// taken. Looks at everything; nothing is charged for it on a simulated machine.
+    /// Calls `visit` with the counts of the era's sleeping locks since it was made: how often their
+    /// slow paths were taken. Looks at everything; nothing is charged for it on a simulated
+    /// machine.
     fn visit_counters(&self, _visit: &mut dyn FnMut(&'static str, u64)) {}
 
-    /// Checks that counts, chains and lists are what they must be when no process and no open file is left; returns what
-    /// is wrong. For tests: looks at everything, and is right only while no other thread uses the era.
+    /// Checks counts, chains and lists when no process and no open file is left; returns the
+    /// errors. For tests: looks at everything, and is right only while no other thread uses the
+    /// era.
     fn verify(&self) -> core::result::Result<(), String> {
         Ok(())
     }
@@ -105,8 +107,8 @@ pub trait Process: Send + Sync {
     /// `d_path`: the path of an open file, from the tree's root, into `path` (cleared first).
     fn reverse_path(&self, handle: &Handle, path: &mut Vec<u8>) -> Result<()>;
 
-    /// What `dget_parent` and `dput` do: takes a reference to the directory of an open file, works for `work_ns`
-    /// (simulated), gives it back.
+    /// The work of `dget_parent` and `dput`: takes a reference to the directory of an open file,
+    /// works for `work_ns` (simulated), returns the reference.
     fn hold_parent(&self, handle: &Handle, work_ns: u64) -> Result<()>;
 
     /// `statvfs(3)`.
@@ -129,16 +131,16 @@ pub trait Process: Send + Sync {
     fn write(&self, handle: &Handle, work_ns: u64) -> Result<()>;
 }
 
-/// An open file: given back by [`Process::close`] of the process that opened it. Dropping it instead leaks a count.
+/// An open file: returned by [`Process::close`] of the process that opened it. Dropping it instead
+/// leaks a count.
 #[derive(Debug)]
 #[must_use = "an open file is closed by `close`"]
 pub struct Handle(pub(crate) HandleOf);
 
-/// What is behind a handle: an entry of a period's tree, or an open file of Lightfoot.
+/// The target of a handle: an entry of a period's tree, or an open file of Lightfoot.
 #[derive(Debug)]
 pub(crate) enum HandleOf {
     /// The entry's number.
     Entry(u32),
-    /// Lightfoot.
     Lightfoot(Box<vfs::OpenFile>),
 }

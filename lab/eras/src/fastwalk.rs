@@ -1,7 +1,8 @@
 //! **Fastwalk** (Hanna Linder, 2001 and 2002; Linux 2.5.11): `dcache_lock` held across the walk.
 //!
-//! A count on an entry in the middle of a path keeps it only until the next component is found. Nothing goes away while
-//! `dcache_lock` is held, so a walk takes that once, goes from entry to entry without a count, and counts the last one.
+//! A count on an entry in the middle of a path keeps it only until the next component is found.
+//! Nothing is removed while `dcache_lock` is held. So a walk takes that lock once, passes from
+//! entry to entry without a count, and counts the last one.
 //!
 //! Acquisitions fell by two thirds; the time for which the lock was held in total did not, so waits grew longer. The lock
 //! that hurts is the same as before.
@@ -27,7 +28,7 @@ impl Lookup for Fastwalk {
     type Mounts = Uncrossed;
     const IS_LOCK_FREE: bool = false;
 
-    /// For what is looked up under a directory's mutex, as before.
+    /// For lookups under a directory's mutex, as before.
     fn child(tree: &Tree<OneLock<Self>>, dir: u32, name: &Name<'_>) -> Option<u32> {
         OneLock::child_under_lock(tree, dir, name)
     }

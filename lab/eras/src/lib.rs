@@ -1,10 +1,11 @@
 //! Each generation of the directory cache, side by side, and the workloads that they are put under.
 //!
 //! # What it is
-//! [`catalogue`] lists the generations; each is a small file here that describes its locks, and why, on top of
-//! the tree that all of them share (`tree.rs`). What they offer is the trait [`Era`]; a thread of a program works through a
-//! [`Process`]. All pass the same tests (`tests/it/oracle.rs`, `tests/it/torture.rs`). [`workload`] has the loads of the
-//! published measurements.
+//! [`catalogue`] lists the generations; each is a small file here that describes its locks, and
+//! why, on top of the tree that all of them share (`tree.rs`). Their interface is the trait
+//! [`Era`]; a thread of a program works through a [`Process`]. All pass the same tests
+//! (`tests/it/oracle.rs`, `tests/it/torture.rs`). [`workload`] has the loads of the published
+//! measurements.
 //!
 //! | generation                                    | file                             |
 //! |-----------------------------------------------|----------------------------------|

@@ -1,21 +1,25 @@
 //! **Lightfoot**: an adapter to `vfs` and `ramfs`.
 //!
-//! The walk is the store-free walk; what differs from the eras before is in `docs/walk.md`: `stat` takes no count,
-//! not even on the last component; children do not count on their directory; counts move by one fetch-add.
+//! The walk is the store-free walk; `docs/walk.md` has the differences from the eras before: `stat`
+//! takes no count, not even on the last component; children do not count on their directory; counts
+//! move by one fetch-add.
 //!
 //! # What the adapter does itself
-//! * It charges by [`prim::cost`] how long the instructions of a walk take, as the other eras do: the library has no such
-//!   calls. What is done under a directory's lock is charged there ([`counted_fs`]).
-//! * [`hold_parent`](Process::hold_parent) looks at the directory's attributes, by the file's reverse path, twice as many
-//!   components as `dget_parent` has locks, and holds nothing: the library has no operation that holds the directory of an
-//!   open file, nor does anything in it need one, since an open file keeps its directory for `..` and reverse paths
-//!   without counting on it. All of that is store-free, so it is what an application would do to get the same effect.
+//! * It charges by [`prim::cost`] how long the instructions of a walk take, as the other eras do:
+//!   the library has no such calls. Work under a directory's lock is charged there
+//!   ([`counted_fs`]).
+//! * [`hold_parent`](Process::hold_parent) looks at the directory's attributes, by the file's
+//!   reverse path, twice as many components as `dget_parent` has locks, and holds nothing: the
+//!   library has no operation that holds the directory of an open file, nor does anything in it
+//!   need one, since an open file keeps its directory for `..` and reverse paths without counting
+//!   on it. All of that is store-free: an application would do this to get the same effect.
 //! * A read holds no lock while it works, a write holds the file's data lock: that is how the library reads and writes.
 //!   There is no semaphore to compare.
-//! * What a mount costs in instructions is charged before the call, under a lock of the adapter: the library has its own, but
-//!   nothing of the adapter's runs under that.
-//! * With a table of whole paths a lookup is charged as one component. What it does beyond that is charged after it: each
-//!   walk after a miss, as any walk, and each check of a list, as the name of one component.
+//! * The cost of a mount in instructions is charged before the call, under a lock of the adapter:
+//!   the library has its own, but nothing of the adapter's runs under it.
+//! * With a table of whole paths a lookup is charged as one component. Its further work is charged
+//!   after it: each walk after a miss, as any walk, and each check of a list, as the name of one
+//!   component.
 //! * `statvfs` sums up separate counters; no mount is read-only.
 
 mod counted_fs;

@@ -1,9 +1,10 @@
-//! **Linux 2.6.32** (2009): what the vfs-scale patches began from.
+//! **Linux 2.6.32** (2009): the start of the vfs-scale patches.
 //!
-//! The lookup is that of [`dcache_rcu`](crate::dcache_rcu), seven years on: lock and count of each component, `dcache_lock`
-//! for each change and each last `dput`, `inode_lock` and `files_lock` for lists that hold everything. Two things have
-//! come since. Spinlocks are ticket locks (2.6.25): fair, and worse when many wait. And mounts have a lock,
-//! `vfsmount_lock`, which each path that crosses a mount point takes, as does each reverse path.
+//! The lookup is as in [`dcache_rcu`](crate::dcache_rcu), seven years later: lock and count of each
+//! component, `dcache_lock` for each change and each last `dput`, `inode_lock` and `files_lock` for
+//! lists that hold everything. Two things are new. Spinlocks are ticket locks (2.6.25): fair, and
+//! worse when many wait. And mounts have a lock, `vfsmount_lock`, which each path that crosses a
+//! mount point takes, as does each reverse path.
 //!
 //! `statvfs(3)` finds the mount's flags by reading `/proc/mounts`: one reverse path for each line. In October 2009 that
 //! was half of dbench, so the patches were measured with `statfs(2)` in its place; see

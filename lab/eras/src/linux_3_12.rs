@@ -1,7 +1,9 @@
-//! **Linux 3.12** (November 2013): what was merged of the changes of that year, each in another form than it was posted.
+//! **Linux 3.12** (November 2013): the changes of that year that were merged, each in another form
+//! than it was posted.
 //!
-//! * The count moves by compare-exchange in the lock's word, again and again for as long as the lock is free (Linus
-//!   Torvalds's lockref), and from any count but that of an entry that has ended.
+//! * The count changes by compare-exchange in the lock's word, again and again for as long as the
+//!   lock is free (Linus Torvalds's lockref), and from any count except the count of an entry that
+//!   has ended.
 //! * A reverse path climbs without a lock and checks the sequence of moves. Only if something moved it takes
 //!   `rename_lock`, alone, but leaves the sequence as it is, so that walks go on (Waiman Long's locking reader). It samples
 //!   the root, which it does not count.

@@ -1,5 +1,5 @@
-//! What is common to all eras and set from outside: sizes, and how long the work between two accesses to shared memory
-//! takes.
+//! Options that are common to all eras and set from outside: sizes, and how long the work between
+//! two accesses to shared memory takes.
 //!
 //! The eras' own instructions cost nothing on a simulated machine, which charges accesses to memory only. So each era
 //! charges by [`prim::cost`] how long the instructions of the period took, and these are the figures it uses. They are
@@ -12,8 +12,9 @@ pub struct Options {
     /// Entries that the tree can hold, the root among them. Where freed entries wait for a grace period there is room for
     /// 32768 more (in a table for fewer than 1024: for as many again). (Lightfoot has no limit.)
     pub capacity: usize,
-    /// Whether each name holds a count on its entry, as on ramfs and tmpfs. Without, an unused entry has the
-    /// count zero and goes to the list of unused ones, as on file systems with a disk behind them.
+    /// Whether each name holds a count on its entry, as on ramfs and tmpfs. Without, an unused
+    /// entry has the count zero and is put on the list of unused ones, as on file systems with a
+    /// disk behind them.
     pub is_pinned: bool,
     /// Chains that names are hashed to, rounded up to a power of two. 0: 65536, and one for each entry at least. Few make
     /// names meet that have nothing to do with one another: for tests.
@@ -30,9 +31,9 @@ pub struct Options {
     pub search_ns: u64,
     /// The permission check on the directory of a component.
     pub permission_ns: u64,
-    /// What `stat` does after the walk.
+    /// The work of `stat` after the walk.
     pub stat_ns: u64,
-    /// What `open` does after the walk, and `close` again: file, descriptor.
+    /// The work of `open` after the walk, and of `close`: file, descriptor.
     pub open_ns: u64,
     /// Making an inode and an entry, under the directory's lock.
     pub create_ns: u64,

@@ -7,7 +7,7 @@
 //!
 //! All else is [`store_free_2009`](crate::store_free_2009)'s, so that the two differ in their sequences only.
 //!
-//! What hurts: each move anywhere sends each walk that is under way back to the beginning, with locks.
+//! The cost: each move anywhere sends each walk under way back to the beginning, with locks.
 
 use crate::store_free_2009::StoreFree2009;
 

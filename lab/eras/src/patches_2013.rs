@@ -1,9 +1,9 @@
 //! **The four patches of January 2013** (Waiman Long, on Linux 3.8): counts that move without a lock, and reverse paths
 //! beside one another. Each era here has the patches up to its number.
 //!
-//! `d_path` must not see a name move while it climbs. When `dcache_lock` went (2009) it took `rename_lock` instead, a
-//! sequence lock, by its writers' side: so one reverse path kept out every other one, and readers of `/proc/*/maps`
-//! spent a third of an 80-CPU machine waiting.
+//! `d_path` must not see a name move while it climbs. When `dcache_lock` was removed (2009) it took
+//! `rename_lock` instead, a sequence lock, as a writer: so one reverse path excluded every other
+//! one, and readers of `/proc/*/maps` spent a third of an 80-CPU machine waiting.
 //!
 //! | patch | what                                                                                          | era            |
 //! |-------|-----------------------------------------------------------------------------------------------|----------------|
@@ -12,7 +12,7 @@
 //! | 3     | `rename_lock` becomes one, and reverse paths are such readers                                 | `patch-2013-3` |
 //! | 4     | reverse paths take no entry's lock: with renames kept out, no name and no parent changes      | `patch-2013-4` |
 //!
-//! What was merged in Linux 3.12 is in other forms: [`linux_3_12`](crate::linux_3_12).
+//! The form that was merged in Linux 3.12 differs: [`linux_3_12`](crate::linux_3_12).
 
 use crate::rcu_walk::GoOn;
 use crate::tree::grace::AtOnce;

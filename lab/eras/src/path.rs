@@ -1,6 +1,7 @@
 //! Paths cut into components: the one splitter of all eras but `lightfoot`, which has its own.
 //!
-//! `.` and repeated slashes go here; `..` is a component, since what it leads to is the tree's to say.
+//! `.` and repeated slashes are removed here; `..` is a component, since the tree decides where it
+//! leads.
 
 use crate::era::{Error, Result};
 
@@ -16,19 +17,19 @@ pub(crate) enum Component<'p> {
     Name(&'p [u8]),
 }
 
-/// Where a walk goes.
+/// The course of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route<'p> {
     /// From the root, not from the working directory.
     pub(crate) is_absolute: bool,
-    /// What it ends at must be a directory.
+    /// The walk must end at a directory.
     pub(crate) to_directory: bool,
     /// It ends at the directory of a name that is about to be created, removed or moved (`LOOKUP_PARENT`).
     pub(crate) is_parent: bool,
     pub(crate) components: Components<'p>,
 }
 
-/// What the last component of a path is that is cut off.
+/// The kind of the last component of a path that is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Last<'p> {
     /// `None`: `.`, `..`, or the root.

@@ -1,17 +1,20 @@
 //! **The store-free walk of Linux 2.6.38** (Nick Piggin, 2010 and 2011, as rcu-walk): a walk that writes nothing shared but
 //! at its end.
 //!
-//! The walk reads each entry between two samples of its sequence: it samples the child's before it trusts what it has read
-//! of the child, and checks the directory's after it found the child there. Only the last entry is counted, under its lock, if
-//! its sequence shows that it is still what was found.
+//! The walk reads each entry between two samples of its sequence: it samples the child's before it
+//! uses the fields of the child, and checks the directory's after it found the child there. Only
+//! the last entry is counted, under its lock, if its sequence shows that it has not changed since
+//! it was found.
 //!
-//! On trouble (an entry that changed, or a name that is not there: the search may have been carried off by a move, so a
-//! miss is never believed) what was reached is counted, and the walk goes on from there, counting each step; from the
-//! beginning only if that has changed too. `..` and the directories of names that change are reached without a store as
-//! well, which the first patches could not ([`store_free_2009`](crate::store_free_2009)). Root and working directory are
+//! On trouble, the reached entry is counted, and the walk continues from there, counting each step;
+//! from the beginning only if that entry has changed too. Trouble is an entry that changed, or a
+//! name that was not found: a move may have misled the search, so a miss is never final. `..` and
+//! the directories of names that change are reached without a store as well, which the first
+//! patches could not ([`store_free_2009`](crate::store_free_2009)). Root and working directory are
 //! sampled by a sequence. The walk holds the CPU's own mount lock, until Linux 3.13.
 //!
-//! What hurts now: the lock and the count of the last component, if it is everybody's; `rename_lock` in reverse paths.
+//! The cost that remains: the lock and the count of the last component, if all share it;
+//! `rename_lock` in reverse paths.
 
 use crate::era::{Era, Error, Result};
 use crate::options::Options;
@@ -33,8 +36,9 @@ use locks::TicketLock;
 use sync::rcu::ReadGuard;
 use sync::{AlwaysQueue, RawLock};
 
-/// Goes on on trouble: with a count and a way to exclude renames, the entries' and the buckets' locks and a directory's mutex
-/// of some year, when files are freed, and whether a reverse path takes the lock of each entry.
+/// Continues on trouble: with a count and a way to exclude renames, the entries' and the buckets'
+/// locks and a directory's mutex of some year, when files are freed, and whether a reverse path
+/// takes the lock of each entry.
 pub(crate) struct GoOn<C, N, M = Spinning, R = TicketLock, G = AtOnce, const LOCKS_EACH: bool = true>(
     PhantomData<(C, N, M, R, G)>,
 );
@@ -42,7 +46,7 @@ pub(crate) struct GoOn<C, N, M = Spinning, R = TicketLock, G = AtOnce, const LOC
 /// Linux 2.6.38, with locks of some kind.
 pub(crate) type Linux2638<R = TicketLock, M = Spinning> = GoOn<LockedCount<R>, SeqSpin<R>, M, R>;
 
-/// The same with a queue in front of the directory's mutex: Linux 3.10.
+/// As [`Linux2638`], with a queue in front of the directory's mutex: Linux 3.10.
 pub(crate) type Linux310 = Linux2638<TicketLock, QueuedSpinning>;
 
 impl<C, N, M, R, G, const LOCKS_EACH: bool> Fine for GoOn<C, N, M, R, G, LOCKS_EACH>
@@ -73,7 +77,7 @@ pub fn walk_of_2_6_38<R: RawLock + 'static, M: RawLock + 'static>(options: &Opti
     make::<FineLocks<Linux2638<R, M>>>(options)
 }
 
-/// The walk that goes on where it got stuck.
+/// The walk that continues where it got stuck.
 pub(crate) fn walk_and_go_on<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
     let guard = tree.domain.read();
     let (at, left) = {
@@ -118,7 +122,8 @@ struct Found {
     seq: u32,
 }
 
-/// An error is certain: it follows from what was there, and an entry does not become another in a read section.
+/// An error is certain: it follows from the entries that were there, and an entry does not become
+/// another in a read section.
 fn store_free<'p, F: Fine>(
     tree: &Tree<FineLocks<F>>,
     fs: &FsStruct,
@@ -172,7 +177,7 @@ fn changed<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found) -> bool {
     }
 }
 
-/// A reference to what was found, and to the mount, if it is still that.
+/// A reference to the entry that was found, and to the mount, if it is still that entry.
 fn take<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found) -> Option<u32> {
     let _caller = prim::lockstat::caller("path_get");
     // A sequence around the walk does not show that the name was removed.
@@ -199,7 +204,7 @@ fn step_rcu<F: Fine>(
         }
         None => None,
     };
-    // The child was there while the directory was what it was, or the parent was its parent.
+    // The child was there while the directory had not changed, or the parent was its parent.
     Ok(next.filter(|_| !changed(tree, at)))
 }
 

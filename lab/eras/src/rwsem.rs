@@ -1,11 +1,12 @@
 //! **The rwsem's reader slow path** before and after July 2018 (Waiman Long; Linux 4.19): the semaphore of a file that is
 //! read by many and now and then written.
 //!
-//! A reader that met a writer joined the queue and raised a mark that sent later readers into the queue as well, although
-//! the writer had long gone; since then a reader that finds neither queue nor writer leaves at once. The queue is under a queued
-//! spinlock, and a writer that is woken competes for the semaphore: see `tree/semaphore.rs`. Here it is the semaphore of
-//! each file in a tree of that time: lockless counts, queued spinlocks (Linux 4.2), reverse paths without a lock, mounts that a walk
-//! checks by a sequence (3.13).
+//! A reader that met a writer joined the queue and raised a mark that sent later readers into the
+//! queue as well, even long after the writer had left. With the patch a reader that finds neither
+//! queue nor writer enters at once. The queue is under a queued spinlock, and a writer that is
+//! woken competes for the semaphore: see `tree/semaphore.rs`. Here it is the semaphore of each file
+//! in a tree of that time: lockless counts, queued spinlocks (Linux 4.2), reverse paths without a
+//! lock, mounts that a walk checks by a sequence (3.13).
 
 use crate::rcu_walk::walk_and_go_on;
 use crate::tree::dentry::Late;

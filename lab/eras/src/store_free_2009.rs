@@ -1,8 +1,8 @@
 //! **The store-free walk of October 2009** (Nick Piggin, linux-kernel, 6 to 15 October 2009), as it was posted: a prototype
 //! on top of vfs-scale, with which the figures of that month were taken.
 //!
-//! A path is walked by samples of the entries' sequences, and only the last component is counted. What the prototype did
-//! not do yet, and what therefore still cost in the published figures:
+//! A path is walked by samples of the entries' sequences, and only the last component is counted.
+//! The prototype did not do the following yet, which therefore still cost in the published figures:
 //!
 //! * The walk begins under `fs->lock`, which threads of a process share, and holds the CPU's own mount lock to its end
 //!   (since 9 October).
@@ -11,7 +11,8 @@
 //! * On trouble the whole walk begins again, with locks.
 //! * The entry has the layout of before, with the count and the lock on the line that walks read.
 //!
-//! What hurts now: the lock and the count of the last component, of directories in which names change, and of `/`.
+//! The cost that remains: the lock and the count of the last component, of directories in which
+//! names change, and of `/`.
 
 use crate::era::Result;
 use crate::path::Route;

@@ -1,14 +1,15 @@
 //! The tree that all eras but `lightfoot` have in common: entries in a table of fixed size, chains, lists of children.
 //!
 //! # What it is
-//! Data and the steps that change them, without a lock: which lock is held for which step is an era's to say, and each
-//! function here names what must be. Entries are known by their number in the table, so that a stale one does no more
-//! harm than to show another entry, which lock-free searches check for.
+//! Data and the steps that change them, without a lock: the era decides which lock is held for
+//! which step, and each function here names the locks that it needs. Entries are named by their
+//! number in the table, so that a stale one does no more harm than to show another entry, which
+//! lock-free searches check for.
 //!
 //! # What it is not
-//! A file system with contents, hard links, symbolic links or permissions. The cache is complete: a miss is an answer, and
-//! no entry is ever evicted. There are no negative entries, so a miss leaves nothing behind; in the kernel of the time it
-//! would ask the file system under the directory's mutex.
+//! A file system with contents, hard links, symbolic links or permissions. The cache is complete: a
+//! miss is an answer, and no entry is ever evicted. There are no negative entries, so a miss leaves
+//! nothing behind; the kernel of the time would call the file system under the directory's mutex.
 //!
 //! # Where its parts are
 //! | file                | what                                                              |
@@ -83,8 +84,8 @@ const SMALL: usize = 1_024;
 /// One block for a long name for so many entries.
 const ENTRIES_PER_LONG_NAME: usize = 8;
 
-/// Chains of the smallest tree, unless said otherwise. Linux makes its table for the memory of the machine, so a machine of the time had a million
-/// chains, however few files were in use.
+/// Chains of the smallest tree, unless set otherwise. Linux makes its table for the memory of the
+/// machine, so a machine of the time had a million chains, however few files were in use.
 const BUCKETS_AT_LEAST: usize = 1 << 16;
 
 /// See the [module documentation](self).
@@ -111,7 +112,7 @@ pub(crate) struct Tree<S: Scheme> {
 #[repr(align(128))]
 struct Freed(SpinLock<Vec<u32>>);
 
-/// A chain and what protects it.
+/// A chain and its lock.
 #[derive(Default)]
 pub(crate) struct Bucket<L> {
     first: First,
@@ -132,7 +133,7 @@ impl Default for First {
 struct Files(AtomicI64);
 
 impl<S: Scheme> Tree<S> {
-    /// What the semaphores of all files have counted.
+    /// The counts of the semaphores of all files.
     pub(crate) fn semaphore_stats(&self) -> SemaphoreStats {
         self.inodes.iter().fold(SemaphoreStats::default(), |mut sum, inode| {
             let of_one = inode.semaphore.stats();
@@ -197,7 +198,7 @@ impl<S: Scheme> Tree<S> {
         self.free.take().ok_or(Error::NoSpace)
     }
 
-    /// Waits until what was freed before is free.
+    /// Waits until all entries freed before are free.
     #[cold]
     fn settle(&self) {
         let batches = self.freed.iter().map(|freed| core::mem::take(&mut *freed.0.lock()));
@@ -281,7 +282,7 @@ impl<S: Scheme> Tree<S> {
         core::iter::successors(first, |&at| some(self.entry(at).key().next.load(Acquire)))
     }
 
-    /// Whether an entry is what is looked for, by its first cache line.
+    /// Whether an entry is the one looked for, by its first cache line.
     pub(crate) fn resembles(&self, number: u32, dir: u32, name: &Name<'_>) -> bool {
         let entry = self.entry(number);
         entry.key().name.hash() == name.hash && entry.parent() == dir

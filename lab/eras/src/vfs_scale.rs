@@ -1,8 +1,9 @@
 //! **vfs-scale** (Nick Piggin, 2009): `dcache_lock`, `inode_lock`, `files_lock` and `vfsmount_lock` are split.
 //!
-//! Each chain has a lock, each entry's lock protects its count and its children, unused entries and inodes are on lists for
-//! each CPU, the mount lock is the CPU's own. Changes of different directories meet nowhere any more. A walk still takes the
-//! lock of each component to count it, and what all paths share hurts as before: `/`, the working directory, `fs->lock`.
+//! Each chain has a lock, each entry's lock protects its count and its children, unused entries and
+//! inodes are on lists for each CPU, the mount lock is the CPU's own. Changes of different
+//! directories meet nowhere any more. A walk still takes the lock of each component to count it.
+//! The shared parts of all paths cost as before: `/`, the working directory, `fs->lock`.
 //!
 //! Counts are under the entry's lock, so that a `dput` needs no global one. A reverse path takes `rename_lock` as a
 //! writer, and the lock of each entry on the way. `statvfs(3)` still reads the list of mounts: that is how dbench was

@@ -1,9 +1,10 @@
-//! What the eras are put under: the loads of the published figures, and `FxMark`'s.
+//! The loads of the eras: the loads of the published figures, and `FxMark`'s.
 //!
 //! # What it is
-//! A [`Workload`] makes a tree in an era and then hands out workers; one [`step`](Worker::step) of a worker is one
-//! operation of the published measure. A workload uses an era only through its trait, so each runs on each. What can be set
-//! is a [`Parameter`]: a number with a name, a unit, bounds and a default; [`catalogue`] lists all.
+//! A [`Workload`] makes a tree in an era and then hands out workers; one [`step`](Worker::step) of
+//! a worker is one operation of the published measure. A workload uses an era only through its
+//! trait, so each runs on each. Its settings are [`Parameter`]s: numbers with a name, a unit,
+//! bounds and a default; [`catalogue`] lists all.
 //!
 //! Time that a program spends on its own account is [`prim::cost`] inside a [`User`](prim::profile::Tag::User) scope:
 //! nothing on real hardware, virtual time on a simulated machine. So a workload on real hardware is the bare sequence of
@@ -45,13 +46,14 @@ use crate::era::{Era, Result};
 
 /// A load with its parameters set.
 pub trait Workload: Send + Sync {
-    /// Makes the tree that `workers` workers need, and what they share. An error is the era's.
+    /// Makes the tree that `workers` workers need, and their shared state. An error is the era's.
     fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>>;
 
     /// The most entries, files and directories together, that `workers` workers ever have in the tree at once.
     fn entries(&self, workers: usize) -> usize;
 
-    /// What workers can be: the lab counts the steps of each role apart. The first is the one that the figure is of.
+    /// The roles of workers: the lab counts the steps of each role apart. The figure is of the
+    /// first.
     fn roles(&self) -> &'static [&'static str] {
         &["worker"]
     }
@@ -68,7 +70,7 @@ pub trait Stage: Send + Sync {
     }
 }
 
-/// One worker's state between operations. Dropping it closes what it has open.
+/// One worker's state between operations. Dropping it closes its open files.
 pub trait Worker {
     /// One operation of the published measure.
     fn step(&mut self) -> Result<()>;
@@ -80,7 +82,7 @@ impl<F: FnMut() -> Result<()>> Worker for F {
     }
 }
 
-/// A load whose tree is made in an era, with what its workers share.
+/// A load whose tree is made in an era, with the shared state of its workers.
 struct Made<'era, L, S = ()> {
     load: L,
     era: &'era dyn Era,
@@ -91,11 +93,11 @@ struct Made<'era, L, S = ()> {
 pub struct WorkloadEntry {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What a worker does, in a line.
+    /// The work of a worker, in a line.
     pub summary: &'static str,
-    /// The published measure that it stands for.
+    /// The published measure that it models.
     pub source: &'static str,
-    /// What can be set.
+    /// The settings.
     pub parameters: &'static [Parameter],
     make: fn(&Parameters) -> Box<dyn Workload>,
 }
@@ -113,7 +115,7 @@ impl WorkloadEntry {
     }
 }
 
-/// Every workload there is, in the order of the years that they stand for.
+/// Every workload, in the order of the years that they model.
 #[must_use]
 pub fn catalogue() -> &'static [WorkloadEntry] {
     CATALOGUE

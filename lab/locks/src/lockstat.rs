@@ -11,15 +11,15 @@
 //! and each waiter tries the lock once more.
 //!
 //! # How it is locked
-//! Not at all: a thread counts in its CPU index's slot, and readers add up the slots.
+//! A thread counts in its CPU index's slot, and readers add up the slots.
 //!
 //! # State of a class
 //! | bits 31..1                                   | bit 0  |
 //! |----------------------------------------------|--------|
 //! | period: steps with each [`Class::reset`]     | 1: on  |
 //!
-//! A slot belongs to one period. Its owner empties it before it counts for another, and readers skip those of past
-//! ones: so a reset needs no write to other threads' slots.
+//! A slot belongs to one period. Its owner empties it before it counts for another, and readers
+//! skip slots of past periods: so a reset needs no write to other threads' slots.
 //!
 //! # Orderings
 //! | here                             | partner                            |
@@ -58,7 +58,7 @@ use sync::RawLock;
 const ON: u32 = 1;
 const PERIOD: u32 = 2;
 
-/// What one class of locks did. Sums over threads; durations in nanoseconds.
+/// The counts of one class of locks. Sums over threads; durations in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Times a lock was taken.
@@ -97,13 +97,13 @@ impl Class {
         self.name
     }
 
-    /// Counts from now on, added to the counts so far.
+    /// Starts to count, on top of the counts so far.
     pub fn enable(&self) {
         // Relaxed: the flag orders nothing.
         uncharged(|| self.state.fetch_or(ON, Relaxed));
     }
 
-    /// Stops counting holds and waits that begin from now on.
+    /// Stops the count of holds and waits that begin after this call.
     pub fn disable(&self) {
         // Relaxed: the flag orders nothing.
         uncharged(|| self.state.fetch_and(!ON, Relaxed));
@@ -111,7 +111,7 @@ impl Class {
 
     /// Sets all counts to zero.
     pub fn reset(&self) {
-        // Relaxed: what a thread that has not seen this counts in the old period is dropped too.
+        // Relaxed: counts in the old period by a thread that has not seen this are dropped too.
         uncharged(|| self.state.fetch_add(PERIOD, Relaxed));
     }
 
@@ -155,7 +155,7 @@ impl core::fmt::Debug for Class {
     }
 }
 
-/// What one CPU index counted. Only the thread that owns the index writes it.
+/// The counts of one CPU index. Only the thread that owns the index writes it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Slot {
@@ -169,7 +169,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Empties the slot if what it holds is of another period.
+    /// Empties the slot if its counts are of another period.
     fn enter(&self, period: u32) {
         if self.period.load(Relaxed) == period {
             return;
@@ -317,7 +317,7 @@ mod tests {
     /// A lock that is not free at the first try.
     struct Reluctant(TasLock, AtomicU32);
 
-    // SAFETY: that of the lock inside; `try_lock` only fails more often.
+    // SAFETY: as for the lock inside; `try_lock` only fails more often.
     unsafe impl RawLock for Reluctant {
         fn new() -> Self {
             Self(TasLock::new(), AtomicU32::new(0))

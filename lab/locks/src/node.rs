@@ -1,5 +1,5 @@
-//! Queue nodes: what a waiting thread of an [`McsLock`](crate::McsLock) or a [`QueuedLock`](crate::QueuedLock) spins
-//! on.
+//! Queue nodes, on which the waiting threads of an [`McsLock`](crate::McsLock) or a
+//! [`QueuedLock`](crate::QueuedLock) spin.
 //!
 //! # What it is
 //! A lock word has no room for its waiters, and [`RawLock`](sync::RawLock) passes no node. So each CPU index owns
@@ -9,7 +9,7 @@
 //! A queue: each lock's module defines the meaning and the orderings of `next` and `waiting`.
 //!
 //! # How it is locked
-//! Not at all: only the thread that owns the CPU index reads and writes whether a node is free.
+//! Only the thread that owns the CPU index reads and writes whether a node is free.
 //!
 //! # Invariants
 //! 1. Only the owner of the node's CPU index changes `Node::lock`.

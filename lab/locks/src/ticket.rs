@@ -25,9 +25,10 @@
 //!    steps it.
 //!
 //! # Source
-//! The counters are those of D. Reed and R. Kanodia, "Synchronization with eventcounts and sequencers" (CACM 22(2),
-//! 1979); the lock is in J. Mellor-Crummey and M. Scott, "Algorithms for scalable synchronization on shared-memory
-//! multiprocessors" (ACM TOCS 9(1), 1991). Linux had it on x86 from 2.6.25 (2008) to 4.1.
+//! The counters are from D. Reed and R. Kanodia, "Synchronization with eventcounts and sequencers"
+//! (CACM 22(2), 1979); the lock is in J. Mellor-Crummey and M. Scott, "Algorithms for scalable
+//! synchronization on shared-memory multiprocessors" (ACM TOCS 9(1), 1991). Linux had it on x86
+//! from 2.6.25 (2008) to 4.1.
 //!
 //! # Limitations
 //! At most 65535 threads at one lock.

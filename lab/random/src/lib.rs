@@ -75,7 +75,6 @@ mod tests {
 
     const DRAWS: u64 = 20_000;
 
-    /// The mean of many draws, in permille of `expected`.
     fn mean_permille(expected: u64, mut draw: impl FnMut() -> u64) -> u64 {
         (0..DRAWS).map(|_| draw()).sum::<u64>() * 1000 / (DRAWS * expected)
     }

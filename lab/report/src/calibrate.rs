@@ -6,9 +6,9 @@
 //! how long a CPU keeps a line that another wants, is fitted to two CPUs adding to one word, for each row anew.
 //!
 //! # What it is not
-//! Evidence for larger machines: two CPUs of one node say nothing about distance classes. Nor does it choose among results
-//! by their error: a row is repeated or dropped by the ping-pong before and after it, and dropped rows are
-//! listed.
+//! Evidence for larger machines: two CPUs of one node show nothing about distance classes. Nor does
+//! it choose among results by their error: a row is repeated or dropped by the ping-pong before and
+//! after it, and dropped rows are listed.
 //!
 //! # Limitations
 //! On a virtual machine the hypervisor moves CPUs about, and with them the distance between the two, by a factor of 4.
@@ -38,7 +38,7 @@ const TRIES: u32 = 4;
 /// A row counts if the ping-pong before and after it differ by no more than this factor.
 const STEADY: f64 = 1.25;
 
-/// What to measure.
+/// The input of a calibration.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The two CPUs, by the system's numbers; without them, the first two that this process may use.
@@ -66,7 +66,7 @@ impl Options {
     }
 }
 
-/// What [`run`] found.
+/// The result of [`run`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Calibration {
     /// The CPUs that it ran on.
@@ -75,7 +75,7 @@ pub struct Calibration {
     pub is_pinned: bool,
     /// As measured at the beginning.
     pub numbers: Numbers,
-    /// The host as a simulated machine: that of the row with the median transfer time.
+    /// The host as a simulated machine: from the row with the median transfer time.
     pub machine: Machine,
     /// The loops, by place of the data, private work and lock.
     pub rows: Vec<LoopRow>,
@@ -90,7 +90,7 @@ pub struct Calibration {
 pub struct LoopRow {
     /// The lock.
     pub lock: Kind,
-    /// Where the data lies.
+    /// The place of the data.
     pub data: DataLine,
     /// Private work between sections.
     pub private_ns: u64,
@@ -100,7 +100,8 @@ pub struct LoopRow {
     pub keep: f64,
     /// Nanoseconds from one section to the next of two threads together, and of one thread alone.
     pub native_ns: [f64; 2],
-    /// The same on the simulated machine, which has no store buffer, as the presets have none.
+    /// As `native_ns`, on the simulated machine, which has no store buffer, as the presets have
+    /// none.
     pub simulated_ns: [f64; 2],
     /// Two threads on the same machine with a store buffer.
     pub buffered_ns: f64,
@@ -115,7 +116,7 @@ impl LoopRow {
         self.simulated_ns[0] / self.native_ns[0] - 1.0
     }
 
-    /// The same with a store buffer.
+    /// As [`error`](Self::error), with a store buffer.
     #[must_use]
     pub fn error_buffered(&self) -> f64 {
         self.buffered_ns / self.native_ns[0] - 1.0
@@ -127,18 +128,18 @@ impl LoopRow {
 pub struct Dropped {
     /// The lock.
     pub lock: Kind,
-    /// Where the data lies.
+    /// The place of the data.
     pub data: DataLine,
     /// Private work between sections.
     pub private_ns: u64,
-    /// What happened in the tries.
+    /// The result of the tries.
     pub reason: String,
 }
 
 /// The errors of the rows of one kind.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ErrorOf {
-    /// Where the data lies.
+    /// The place of the data.
     pub data: DataLine,
     /// Private work between sections.
     pub private_ns: u64,
@@ -196,7 +197,7 @@ struct Loop {
     private_ns: u64,
 }
 
-/// What rows are measured with.
+/// The parts that measure rows.
 struct Bench {
     pair: Pair,
     numbers: Numbers,
@@ -256,8 +257,8 @@ impl loops::Visitor for Native {
     ) -> Option<f64> {
         let section = make();
         let turns = self.pair.work.turns(self.private_ns);
-        // A chunk must stay far from what a thread off its CPU takes, also where each section waits for two transfers
-        // of a line between far CPUs.
+        // A chunk must stay far below the time that a thread is off its CPU, also where each
+        // section waits for two transfers of a line between far CPUs.
         let section_ns = if self.threads == 1 { 20.0 } else { 200.0 };
         let chunk = chunk_of(section_ns + self.private_ns as f64);
         ns_per_operation(self.pair, self.threads, chunk, |_, chunk| {

@@ -28,7 +28,7 @@ pub enum Failure {
     BadValue {
         /// Whose parameter.
         of: String,
-        /// Why it is invalid, and what is valid.
+        /// Why it is invalid, and the valid values.
         reason: String,
     },
     /// The numbers of threads, CPUs or nanoseconds are invalid.

@@ -1,8 +1,8 @@
 //! Everything about one run.
 //!
 //! # What it is
-//! A value that goes to another process as JSON and comes back with its outcome, so that a run can be repeated from what
-//! was written down.
+//! A value that is sent to another process as JSON and returned with its outcome, so that a run can
+//! be repeated from its record.
 
 use serde::{Deserialize, Serialize};
 use sim::Machine;
@@ -24,7 +24,7 @@ pub struct Job {
     pub parameters: BTreeMap<String, u64>,
     /// Where it runs.
     pub on: Substrate,
-    /// The same seed gives the same choices of the workers; simulated, the same figures.
+    /// Equal seeds give equal choices of the workers; simulated, equal figures.
     pub seed: u64,
     /// Nanoseconds, real or virtual, before anything is counted.
     pub warm_ns: u64,
@@ -35,7 +35,7 @@ pub struct Job {
     pub lockstat: bool,
 }
 
-/// What a job runs on.
+/// The machine of a job.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Substrate {

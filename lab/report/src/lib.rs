@@ -9,8 +9,8 @@
 //! It draws nothing, prints nothing and has no published figures; that is the command's and the report's.
 //!
 //! # The arena
-//! A binary that simulates must declare `#[global_allocator] static ARENA: sim::Arena`, so that what the simulated code
-//! allocates has its own cache lines, at the same places in every run.
+//! A binary that simulates must declare `#[global_allocator] static ARENA: sim::Arena`, so that
+//! allocations of the simulated code have their own cache lines, at the same places in every run.
 //!
 //! # Locking
 //! Each run has its own state. Each worker counts in its own slot.

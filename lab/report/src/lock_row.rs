@@ -3,11 +3,9 @@
 //! # What it is not
 //! A measurement: the caller passes the time span and the number of CPUs that the counts are for.
 //!
-//! # How it is locked
-//! Not at all: plain values.
-//!
 //! # Source
-//! The columns are those of `lockstat(8)`, in R. Bryant and J. Hawkes, "Lockmeter" (Annual Linux Showcase, 2000).
+//! The columns are from `lockstat(8)`, in R. Bryant and J. Hawkes, "Lockmeter" (Annual Linux
+//! Showcase, 2000).
 
 use locks::lockstat::Counts;
 use serde::{Deserialize, Serialize};

@@ -88,7 +88,8 @@ pub(crate) fn run(job: &Job, threads: usize) -> Result<Outcome, Failure> {
         }
         let counters_before = counters(&stage);
         let (before, began) = (counted(), Instant::now());
-        // Threads that got no CPU in that time get the same again: a rate of nothing would say nothing.
+        // If threads got no CPU in that time, the time is repeated: a rate of nothing means
+        // nothing.
         let (after, span) = loop {
             stop.wait(Duration::from_nanos(job.run_ns));
             let (after, span) = (counted(), began.elapsed());
@@ -113,7 +114,7 @@ pub(crate) fn run(job: &Job, threads: usize) -> Result<Outcome, Failure> {
     Ok(Outcome { counters, locks, host_seconds: start.elapsed().as_secs_f64(), ..outcome })
 }
 
-/// What the era has counted so far.
+/// The era's counts so far.
 fn counters(stage: &Staged) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     stage.visit_counters(&mut |name, count| {

@@ -1,11 +1,11 @@
-//! What a run gives: rates, and on a simulated machine what the time went to.
+//! The result of a run: rates, and on a simulated machine the use of the time.
 
 use crate::job::Job;
 use crate::lock_row::LockRow;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one job gave.
+/// The result of one job.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Outcome {
     /// The job, as it was run.
@@ -14,23 +14,24 @@ pub struct Outcome {
     pub seconds: f64,
     /// Steps per second of all workers of the first role.
     pub ops_per_second: f64,
-    /// The same by the number of CPUs; natively, of threads.
+    /// The rate by the number of CPUs; natively, of threads.
     pub ops_per_second_per_cpu: f64,
     /// Steps by role, the first role first.
     pub roles: Vec<RoleRate>,
     /// Steps of each worker.
     pub per_worker: Vec<u64>,
-    /// What the CPUs' time went to; simulated only.
+    /// The use of the CPUs' time; simulated only.
     pub shares: Vec<Share>,
     /// Statistics of the era's locks, if they were requested.
     pub locks: Vec<LockRow>,
     /// Percent of all time spent spinning, by the innermost function that the era names; simulated only.
     #[serde(default)]
     pub callers: Vec<Share>,
-    /// What the simulated CPUs waited for, the longest first, if it was requested: by source line, then by cache line.
+    /// The waits of the simulated CPUs, the longest first, if they were requested: by source line,
+    /// then by cache line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalls: Vec<StallRow>,
-    /// What the era counted, and the simulated machine.
+    /// The counts of the era, and of the simulated machine.
     pub counters: BTreeMap<String, u64>,
     /// Seconds of this machine that it took, with making the tree. The one field that differs from run to run.
     pub host_seconds: f64,
@@ -78,7 +79,7 @@ impl Outcome {
 /// The steps of all workers of one role.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct RoleRate {
-    /// What the workload calls it.
+    /// The workload's name for it.
     pub role: String,
     /// Workers that have it.
     pub workers: usize,
@@ -104,7 +105,7 @@ pub struct StallRow {
 /// A part of the time of all CPUs.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Share {
-    /// What it went to.
+    /// The use of the time.
     pub tag: String,
     /// How much.
     pub percent: f64,

@@ -1,15 +1,16 @@
 //! Many jobs at once, each in a separate process.
 //!
 //! # What it is
-//! A simulation has its process to itself (one arena, one clock), so a pool starts child processes, `processes` at a time:
-//! each reads one job as JSON from its standard input ([`run_cell`]) and writes what came of it. Jobs on this machine
-//! itself measure real time; they run after all others, one at a time.
+//! A simulation has its process to itself (one arena, one clock), so a pool starts child processes,
+//! `processes` at a time: each reads one job as JSON from its standard input ([`run_cell`]) and
+//! writes the result. Jobs on this machine itself measure real time; they run after all others, one
+//! at a time.
 //!
 //! # What it is not
 //! A scheduler: jobs start in the order they are given in, and none is tried again.
 //!
 //! # How it is locked
-//! Threads take the number of the next job from a counter and send what came of it over a channel.
+//! Threads take the number of the next job from a counter and send the result over a channel.
 
 use crate::failure::Failure;
 use crate::job::{Job, Substrate};
@@ -37,8 +38,8 @@ impl Pool {
         Self { command: command.into_iter().collect(), processes: processes.max(1) }
     }
 
-    /// Does all jobs and gives what came of each, in their order. `done` is called after each, with its number among
-    /// `jobs`, by the calling thread; once it breaks, no further job is begun.
+    /// Does all jobs and returns the results, in their order. `done` is called after each, with its
+    /// number among `jobs`, by the calling thread; once it breaks, no further job is begun.
     pub fn run(
         &self,
         jobs: &[Job],
@@ -92,7 +93,6 @@ impl Pool {
     }
 }
 
-/// What came of a job while nothing has.
 fn not_begun(job: &Job) -> Result<Outcome, Failure> {
     Err(Failure::NotBegun { era: job.era.clone(), workload: job.workload.clone() })
 }
@@ -113,7 +113,7 @@ fn in_child(command: &[OsString], job: &Job) -> Result<Outcome, Failure> {
     })
 }
 
-/// Starts the child, gives it the job and takes what it writes.
+/// Starts the child, gives it the job and reads its output.
 fn ask(command: &[OsString], job: &Job) -> io::Result<std::process::Output> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
@@ -127,7 +127,7 @@ fn ask(command: &[OsString], job: &Job) -> io::Result<std::process::Output> {
     child.wait_with_output()
 }
 
-/// The child's side: reads one job, does it, and writes what came of it.
+/// The child's side: reads one job, does it, and writes the result.
 ///
 /// # Errors
 /// The errors of reading and writing; input that is not a job.

@@ -1,13 +1,14 @@
-//! The report: each published table with our figures beside it, and what they are worth.
+//! The report: each published table with our figures beside it, and their worth.
 //!
 //! # What it is
-//! A list of experiments, run under every variation, and a Markdown text made of what came out. Each figure has its
-//! range over three seeds and over the box of the model's least certain numbers; each claim says in how many of them it
-//! holds. What came out is kept as [data](Record), and the text is made of the data alone.
+//! A list of experiments, run under every variation, and a Markdown text made of the results. Each
+//! figure has its range over three seeds and over the box of the model's least certain numbers;
+//! each claim reports in how many of them it holds. The results are kept as [data](Record), and the
+//! text is made of the data alone.
 //!
 //! # What it is not
-//! A fit: no number is chosen for a cell. An experiment's chosen numbers are few and stand in its section, and the label of
-//! each figure follows from them.
+//! A fit: no number is chosen for a cell. An experiment's chosen numbers are few and are in its
+//! section, and the label of each figure follows from them.
 
 mod calibrated;
 mod experiment;
@@ -47,7 +48,7 @@ pub fn experiments() -> Vec<Experiment> {
     experiments::all(&Published::new())
 }
 
-/// What an experiment's figures are under one variation.
+/// The figures of an experiment under one variation.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Under which.
@@ -87,7 +88,7 @@ impl Experiment {
         self.cells.iter().map(|cell| variation.apply(&cell.job)).collect()
     }
 
-    /// What follows from the outcomes of [`jobs`](Self::jobs).
+    /// The figures that follow from the outcomes of [`jobs`](Self::jobs).
     #[must_use]
     pub fn read(&self, variation: &Variation, outcomes: &[Outcome]) -> Run {
         let by_key = Outcomes::new(self.cells.iter().map(|cell| cell.key.as_str()).zip(outcomes).collect());
@@ -102,8 +103,8 @@ impl Experiment {
         Run::new(self, variation.clone(), values, windows.collect(), cold)
     }
 
-    /// What this experiment is run under: the machine as it is first, with three seeds, then the corners of the box. For a
-    /// quick look, the first alone.
+    /// The variations of this experiment: the machine as it is first, with three seeds, then the
+    /// corners of the box. For a quick look, the first alone.
     #[must_use]
     pub fn variations(&self, quick: bool) -> Vec<Variation> {
         let all = Variation::seeds().into_iter().chain(Variation::corners().into_iter().filter(|_| self.has_box));
@@ -122,7 +123,7 @@ impl Experiment {
         self.rows.iter().position(|row| row.label == label)
     }
 
-    /// Why `row` is off, if a reason is known.
+    /// Why `row` is off, if the experiment has one.
     #[must_use]
     pub fn reason(&self, row: &Row) -> Option<&'static str> {
         self.reasons.iter().find(|reason| (reason.rows)(&row.label)).map(|reason| reason.why)
@@ -174,7 +175,8 @@ pub fn shown(runs: &[Run], row: usize) -> f64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Five digits that count: what is kept, so that the text is the same from memory and from the file.
+/// Five digits that count, as in the record, so that the text is the same from memory and from the
+/// file.
 fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(f64::NAN)
 }
@@ -185,7 +187,7 @@ pub fn longer(job: &Job) -> Job {
     Job { warm_ns: 4 * job.warm_ns, run_ns: 4 * job.run_ns, ..job.clone() }
 }
 
-/// What `job` costs to simulate, in nanoseconds of its CPUs.
+/// The cost of simulating `job`, in nanoseconds of its CPUs.
 #[must_use]
 pub fn cost(job: &Job) -> f64 {
     let cpus = match &job.on {
@@ -211,7 +213,7 @@ pub struct Curve {
 /// One line of a plot of rows.
 #[derive(Clone, Debug)]
 pub struct Dot {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// The published figure.
     pub published: Option<f64>,

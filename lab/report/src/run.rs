@@ -17,7 +17,7 @@ pub fn run(job: &Job) -> Result<Outcome, Failure> {
     }
 }
 
-/// What a run takes from its caller and not from the catalogues.
+/// The input of a run that comes from its caller and not from the catalogues.
 #[derive(Clone, Copy, Default)]
 pub struct Own {
     /// Makes the era, compiled for the simulator.

@@ -1,9 +1,9 @@
-//! A run on a simulated machine: workers that step for as long as virtual time goes on.
+//! A run on a simulated machine: workers that step until the virtual time ends.
 //!
 //! # How it is locked
-//! Simulated threads are coroutines of one host thread, and none is switched away from while it touches what is here; so
-//! cells are enough. What they leave for the host is plain values in memory that the host allocated: the memory of
-//! simulated threads ends with the simulation.
+//! Simulated threads are coroutines of one host thread, and none is switched away from while it
+//! uses the data here; so cells are enough. Their results for the host are plain values in memory
+//! that the host allocated: the memory of simulated threads ends with the simulation.
 
 use crate::failure::Failure;
 use crate::job::{Job, Simulation};
@@ -73,12 +73,12 @@ pub(crate) fn run(
     })
 }
 
-/// Something with a name, once it is known.
+/// A value with a name, once it is set.
 type Named<T> = Cell<Option<(&'static str, T)>>;
 
-/// What the simulated threads leave behind for the host.
+/// The results of the simulated threads for the host.
 struct Seen {
-    /// The first that went wrong.
+    /// The first error.
     trouble: Cell<Option<Trouble>>,
     /// The role of each worker.
     roles: Vec<Cell<usize>>,
@@ -91,7 +91,7 @@ struct Seen {
     is_warm: Cell<bool>,
     is_over: Cell<bool>,
     locks: [Named<Counts>; CLASSES_AT_MOST],
-    /// What the era had counted when the warm-up was over, and at the end.
+    /// The era's counts when the warm-up was over, and at the end.
     counters: [[Named<u64>; COUNTERS_AT_MOST]; 2],
 }
 
@@ -124,7 +124,7 @@ impl Seen {
         }
     }
 
-    /// What one simulated thread does.
+    /// The work of one simulated thread.
     fn work(&self, stage: &Staged, index: usize) {
         let goes_on = || {
             self.watch(stage);
@@ -171,7 +171,7 @@ impl Seen {
         self.cold.set(self.stepped.iter().filter(|stepped| !stepped.get()).count() as u64);
     }
 
-    /// Keeps what the era has counted by now.
+    /// Keeps the era's current counts.
     fn count(&self, stage: &Staged, time: usize) {
         let mut places = self.counters[time].iter();
         stage.visit_counters(&mut |name, count| {
@@ -181,7 +181,7 @@ impl Seen {
         });
     }
 
-    /// What the era counted while it was measured.
+    /// The era's counts of the measured time.
     fn counted(&self) -> impl Iterator<Item = (String, u64)> {
         let [before, after] = &self.counters;
         let pairs = before.iter().map(Cell::get).zip(after.iter().map(Cell::get));
@@ -191,7 +191,7 @@ impl Seen {
     }
 }
 
-/// What the simulator would refuse by a panic.
+/// Refuses jobs for which the simulator would panic.
 fn check(job: &Job, simulation: &Simulation) -> Result<(), Failure> {
     let Simulation { machine, cpus, threads, .. } = simulation;
     let (there, bad) = (machine.cpus().min(CPUS_AT_MOST), |sentence: String| Err(Failure::BadJob(sentence)));
@@ -238,7 +238,7 @@ const TAGS: [Tag; Tag::COUNT] = [
     Tag::Sleep,
 ];
 
-/// What the time of all CPUs went to, in percent.
+/// The use of the time of all CPUs, in percent.
 fn shares(report: &sim::Report) -> Vec<Share> {
     let whole_ns = report.span_ns * report.cpus as f64;
     let share = |tag: String, ns: f64| Share { tag, percent: 100.0 * ns / whole_ns };
@@ -289,7 +289,7 @@ fn callers(report: &sim::Report) -> Vec<Share> {
     named.map(|&(name, ns)| Share { tag: name.into(), percent: 100.0 * ns / whole }).collect()
 }
 
-/// What the simulator counted, including the hash that shows whether two runs were the same.
+/// The simulator's counts, including the hash that shows whether two runs were the same.
 fn counters(report: &sim::Report) -> impl Iterator<Item = (String, u64)> {
     report.counters.iter().chain([("hash", report.hash)]).map(|(name, count)| (name.to_owned(), count))
 }

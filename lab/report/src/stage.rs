@@ -1,22 +1,23 @@
-//! An era, a workload's tree in it, and its workers: what both substrates have in common.
+//! An era, a workload's tree in it, and its workers: the common part of both substrates.
 //!
 //! The eras are compiled twice, as `eras` and as its twin `eras_sim`, whose types are others. So this file is one macro
 //! that is expanded for each; it holds no more than needs the names of those types.
 //!
-//! A [`Plan`](native::Plan) is made before a simulation, a `Staged` inside of it: what simulated threads allocate does not
-//! outlive the simulation. For the same reason failures inside are plain values ([`Trouble`]).
+//! A [`Plan`](native::Plan) is made before a simulation, a `Staged` inside of it: allocations of
+//! simulated threads do not outlive the simulation. For the same reason failures inside are plain
+//! values ([`Trouble`]).
 
 use crate::failure::Failure;
 use crate::job::Job;
 
-/// What went wrong in a run, without anything allocated.
+/// The error of a run, without anything allocated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trouble {
     pub(crate) place: TroublePlace,
     pub(crate) kind: TroubleKind,
 }
 
-/// Where something went wrong.
+/// The place of an error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TroublePlace {
     Tree,
@@ -24,7 +25,7 @@ pub(crate) enum TroublePlace {
     Step(usize),
 }
 
-/// What the era said.
+/// The error that the era returned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TroubleKind {
     Unsupported,
@@ -33,7 +34,7 @@ pub(crate) enum TroubleKind {
 }
 
 impl Trouble {
-    /// In words, with the names of what was run.
+    /// In words, with the names of the era and the workload.
     pub(crate) fn of(self, job: &Job) -> Failure {
         let (era, workload) = (job.era.clone(), job.workload.clone());
         let place = match self.place {
@@ -69,10 +70,10 @@ macro_rules! stage {
                 }
             );
 
-            /// What makes an era.
+            /// The function that makes an era.
             pub(crate) type MakeEra = fn(&Options) -> Box<dyn Era>;
 
-            /// What makes a workload.
+            /// The function that makes a workload.
             pub(crate) type MakeWorkload = fn() -> Box<dyn Workload>;
 
             /// The settings of a job, looked up.
@@ -93,7 +94,8 @@ macro_rules! stage {
                     let make_era = era
                         .or_else(|| $eras::find(&job.era).map(|entry| entry.make))
                         .ok_or_else(|| Failure::NoSuchEra { era: job.era.clone(), known: known() })?;
-                    // Room beyond what has a name: negative entries, and what waits for a grace period.
+                    // Room beyond the names: negative entries, and entries that wait for a grace
+                    // period.
                     let capacity = 2 * workload.entries(workers) + 4096;
                     let mut options = Options { capacity, ..Options::default() };
                     for (name, &value) in &job.era_options {
@@ -170,8 +172,9 @@ macro_rules! stage {
                     self.parts.borrow_dependent().role(worker)
                 }
 
-                /// Makes worker `index`, calls `ready`, and lets the worker step for as long as `goes_on` says, which is
-                /// asked before each step; `stepped` is called after each.
+                /// Makes worker `index`, calls `ready`, and lets the worker step while `goes_on`,
+                /// which is called before each step, returns `true`; `stepped` is called after
+                /// each.
                 pub(crate) fn work(
                     &self,
                     index: usize,
@@ -189,7 +192,7 @@ macro_rules! stage {
                     Ok(())
                 }
 
-                /// Lets the locks count, from now.
+                /// Makes the locks count.
                 pub(crate) fn count_locks(&self) {
                     self.parts.borrow_owner().visit_locks(&mut |class| {
                         class.reset();
@@ -197,12 +200,12 @@ macro_rules! stage {
                     });
                 }
 
-                /// Calls `visit` with what the era has counted since it was made.
+                /// Calls `visit` with the era's counts since it was made.
                 pub(crate) fn visit_counters(&self, visit: &mut dyn FnMut(&'static str, u64)) {
                     self.parts.borrow_owner().visit_counters(visit);
                 }
 
-                /// Calls `visit` with what the locks have counted since [`count_locks`](Self::count_locks).
+                /// Calls `visit` with the locks' counts since [`count_locks`](Self::count_locks).
                 pub(crate) fn visit_locks(&self, visit: &mut dyn FnMut(&'static str, Counts)) {
                     self.parts.borrow_owner().visit_locks(&mut |class| {
                         let counts = class.counts();

@@ -2,16 +2,18 @@
 //! charge.
 //!
 //! # What it is
-//! [`Arena`], for `#[global_allocator]`. While a simulated thread runs, memory comes from the arena, otherwise from the
-//! system; what is freed goes back where its address says. Line numbers, and with them false sharing, are then the same
-//! in every run, and a line is found by a subtraction instead of a hash lookup. Each thread carves objects of one size
-//! from its own pages, so threads share a line only where the program lays data of two threads side by side; a
-//! freed object stays with the thread that freed it, as in a kernel's per-CPU caches.
+//! [`Arena`], for `#[global_allocator]`. While a simulated thread runs, memory comes from the
+//! arena, otherwise from the system; the address of a freed object shows where it is returned. Line
+//! numbers, and with them false sharing, are then the same in every run, and a line is found by a
+//! subtraction instead of a hash lookup. Each thread carves objects of one size from its own pages,
+//! so threads share a line only where the program puts data of two threads side by side; a freed
+//! object stays with the thread that freed it, as in a kernel's per-CPU caches.
 //!
 //! # What it is not
-//! Necessary: without it all works, but lines of the heap then depend on what the system's allocator answers. Nor does
-//! it survive: the next simulation begins with an empty arena, so what was allocated by a simulated thread (what it
-//! pushed to a vector of the caller's, too) must be read before, and not freed after.
+//! Necessary: without it all works, but lines of the heap then depend on the addresses of the
+//! system's allocator. Nor does it survive: the next simulation begins with an empty arena, so
+//! allocations of a simulated thread (also by a push to a vector of the caller's) must be read
+//! before, and not freed after.
 //!
 //! # How it is locked
 //! A [`Heap`] belongs to one simulation, which runs on one host thread.
@@ -24,7 +26,7 @@ use crate::memory::{BASE, HEAP_BYTES, Region, STACKS, Table, is_heap};
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// What one thread carves small objects from.
+/// The unit from which one thread carves small objects.
 const PAGE: usize = 4096;
 /// Classes: multiples of 16 up to 512, then powers of two.
 const CLASSES: usize = 64;
@@ -48,13 +50,13 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// An empty one. The memory of the one before is gone.
+    /// An empty one. The memory of the heap before is released.
     pub(crate) fn new(region: Region) -> Self {
         region.reset();
         Self { top: Cell::new(BASE + PAGE), owner: Cell::new(0), words: Table::new((STACKS + 1) * CLASSES * WORDS) }
     }
 
-    /// From here on the calling host thread's allocations are those of simulated thread `owner`.
+    /// After this call the calling host thread's allocations belong to simulated thread `owner`.
     pub(crate) fn enter(&self, owner: usize) {
         self.owner.set(owner);
         HEAP.set(self);
@@ -146,7 +148,7 @@ impl Drop for Outside {
     }
 }
 
-/// The heap of the running simulation, if a simulated thread is what allocates.
+/// The heap of the running simulation, if a simulated thread allocates.
 #[inline]
 fn heap<'a>() -> Option<&'a Heap> {
     let heap = HEAP.get();
@@ -156,7 +158,7 @@ fn heap<'a>() -> Option<&'a Heap> {
 
 // SAFETY: blocks of a heap are disjoint, inside the mapped arena, and aligned; everything else is the system's.
 unsafe impl GlobalAlloc for Arena {
-    // SAFETY: as the trait asks.
+    // SAFETY: as the trait requires.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match heap() {
             Some(heap) => heap.alloc(layout),
@@ -165,10 +167,10 @@ unsafe impl GlobalAlloc for Arena {
         }
     }
 
-    // SAFETY: as the trait asks.
+    // SAFETY: as the trait requires.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if heap().is_none() {
-            // SAFETY: the caller's promise. The system does not touch what is zero already.
+            // SAFETY: the caller's promise. The system does not touch memory that is zero already.
             return unsafe { System.alloc_zeroed(layout) };
         }
         // SAFETY: the caller's promise.
@@ -180,20 +182,20 @@ unsafe impl GlobalAlloc for Arena {
         block
     }
 
-    // SAFETY: as the trait asks.
+    // SAFETY: as the trait requires.
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if !is_heap(block.addr()) {
-            // SAFETY: the caller's promise; what is not the arena's is the system's.
+            // SAFETY: the caller's promise; a block outside of the arena is the system's.
             unsafe { System.dealloc(block, layout) }
         } else if let Some(heap) = heap() {
             heap.free(block, layout);
         }
     }
 
-    // SAFETY: as the trait asks.
+    // SAFETY: as the trait requires.
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if !is_heap(block.addr()) {
-            // SAFETY: the caller's promise; what began as the system's stays the system's.
+            // SAFETY: the caller's promise; a block that began as the system's stays the system's.
             return unsafe { System.realloc(block, layout, size) };
         }
         // SAFETY: the caller promises that `size`, rounded up to the alignment, is a size.

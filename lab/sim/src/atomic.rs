@@ -25,7 +25,7 @@ pub fn fence(order: Ordering) {
     }
 }
 
-/// What all types have: `$type` wraps `$plain`, which holds a `$value`.
+/// The common methods of all types: `$type` wraps `$plain`, which holds a `$value`.
 macro_rules! common {
     ($type:ty, $plain:ty, $value:ty, [$($generics:tt)*]) => {
         impl<$($generics)*> $type {
@@ -119,7 +119,7 @@ macro_rules! common {
             /// See `core`'s.
             ///
             /// # Errors
-            /// With the value if `f` answers `None`.
+            /// With the value if `f` returns `None`.
             #[inline]
             #[track_caller]
             pub fn fetch_update(
@@ -151,7 +151,7 @@ macro_rules! common {
                 self.0.into_inner()
             }
 
-            /// See `core`'s. What is done through the pointer is not charged.
+            /// See `core`'s. Accesses through the pointer are not charged.
             #[inline]
             #[must_use]
             pub const fn as_ptr(&self) -> *mut $value {

@@ -44,7 +44,7 @@ impl Asymmetric {
     /// The expensive side.
     ///
     /// # Panics
-    /// Outside of a simulation, if the system refuses what it granted before.
+    /// Outside of a simulation, if the system refuses a call that it granted before.
     pub fn expensive(&self) -> Expensive {
         if self.is_fence {
             return Expensive::Fence;

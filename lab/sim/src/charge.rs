@@ -1,4 +1,5 @@
-//! Hints of the simulated code: how long private work and waits take, and what is not charged.
+//! Hints of the simulated code: how long private work and waits take, and accesses that are not
+//! charged.
 
 use crate::engine::{NS, current, mode};
 

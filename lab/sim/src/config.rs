@@ -1,4 +1,4 @@
-//! What to simulate.
+//! The input of a simulation.
 
 use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// Those of the first node, then those of the second, and so on.
+    /// All of the first node, then all of the second, and so on.
     Compact,
     /// One of each node in turn.
     Spread,
@@ -32,7 +32,7 @@ pub struct Interrupts {
     pub mean_ns: u64,
 }
 
-/// A simulation: the machine and what is done with it.
+/// A simulation: the machine and its load.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The machine.

@@ -1,4 +1,4 @@
-//! What a simulation counts: as the engine does, and as its report has it.
+//! The counts of a simulation: in the engine, and in its report.
 
 use core::cell::Cell;
 
@@ -18,7 +18,7 @@ macro_rules! counters {
             }
         }
 
-        /// The same while they are counted.
+        /// The counters while they are counted.
         #[derive(Default)]
         pub(crate) struct Counts {
             $(pub(crate) $name: Cell<u64>,)*
@@ -47,17 +47,17 @@ counters! {
     evictions,
     /// Misses that waited for others'.
     queued,
-    /// Times that the simulator switched to a thread's stack: what its speed depends on.
+    /// Times that the simulator switched to a thread's stack: its speed depends on them.
     resumes,
     /// Wait conditions that the scheduler evaluated.
     conditions,
     /// Spinners that a write woke.
     spinner_wakes,
-    /// Times that a CPU went from one thread to another.
+    /// Changes of a CPU from one thread to another.
     switches,
     /// Threads that lost their CPU at the end of a slice.
     preemptions,
-    /// Threads that went on on another CPU.
+    /// Threads that continued on another CPU.
     migrations,
     /// Calls of `park`.
     parks,

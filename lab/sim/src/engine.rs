@@ -48,7 +48,7 @@ use task::{State, Task};
 use tree::Tree;
 use virtual_cpu::Cpu;
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Reads.
@@ -83,9 +83,9 @@ pub(crate) enum Failure {
 
 /// See the [module documentation](self). Times are picoseconds.
 pub(crate) struct Engine {
-    // What each access reads.
+    // State that each access reads.
     pub(crate) clock: Cell<u64>,
-    /// The thread that runs may do so up to this time without asking.
+    /// The running thread needs no check up to this time.
     horizon: Cell<u64>,
     pub(crate) mode: Cell<u32>,
     cpu: Cell<usize>,
@@ -95,7 +95,7 @@ pub(crate) struct Engine {
     lines: Lines,
     costs: Costs,
     places: Places,
-    // What misses and switches use.
+    // State that misses and switches use.
     tree: Tree,
     events: Events,
     cpus: Box<[Cpu]>,
@@ -266,8 +266,8 @@ thread_local! {
 #[inline(always)]
 pub(crate) fn current<'a>() -> Option<&'a Engine> {
     let engine = CURRENT.get();
-    // SAFETY: invariant 1. The reference does not outlive the simulation: what calls this is simulated code, or the
-    // scheduler's, and neither goes on after it.
+    // SAFETY: invariant 1. The reference does not outlive the simulation: its callers are simulated
+    // code, or the scheduler, and neither runs after it.
     unsafe { engine.as_ref() }
 }
 

@@ -1,14 +1,15 @@
 //! Which cache lines an operation touches, and where in the source.
 //!
 //! # What it is
-//! [`record`] writes down every charged access that the calling simulated thread makes inside a closure. Two
-//! footprints conflict on a line that one of them writes and the other touches: what keeps operations from scaling,
-//! found without running them at the same time ("the scalable commutativity rule", Clements et al., SOSP 2013, asks
-//! the same of a whole kernel).
+//! [`record`] writes down every charged access that the calling simulated thread makes inside a
+//! closure. Two footprints conflict on a line that one of them writes and the other touches.
+//! Conflicts keep operations from scaling, and this finds them without running the operations at
+//! the same time ("the scalable commutativity rule", Clements et al., SOSP 2013, does the same for
+//! a whole kernel).
 //!
 //! # What it is not
-//! A race detector, nor a view of plain memory: what is not reached through an atomic or a cell of the facade is not
-//! seen.
+//! A race detector, nor a view of plain memory: memory that is not reached through an atomic or a
+//! cell of the facade is not seen.
 
 use crate::engine::{Kind, current, mode};
 use core::fmt;
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One kind of access to one address from one place in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Touch {
-    /// What it does.
+    /// The kind of the access.
     pub kind: Kind,
     /// The first byte.
     pub address: usize,
@@ -47,9 +48,9 @@ pub(crate) type Record = Footprint;
 pub struct Conflict {
     /// The number of the cache line; the same in every run of the same program.
     pub line: usize,
-    /// What the one did to it.
+    /// The touches of the one.
     pub ours: Vec<Touch>,
-    /// What the other did.
+    /// The touches of the other.
     pub theirs: Vec<Touch>,
 }
 
@@ -88,7 +89,7 @@ impl Footprint {
         self.lines.iter().map(|(&line, touches)| (line, touches))
     }
 
-    /// Adds what another operation touched.
+    /// Adds the touches of another operation.
     pub fn merge(&mut self, other: &Self) {
         for (&line, touches) in &other.lines {
             self.lines.entry(line).or_default().extend(touches);
@@ -114,7 +115,8 @@ fn is_written(touches: &BTreeSet<Touch>) -> bool {
     touches.iter().any(|touch| touch.kind != Kind::Load)
 }
 
-/// Calls `operation`, answers with what it returned and the lines that the calling simulated thread touched in it.
+/// Calls `operation`; returns its result and the lines that the calling simulated thread touched in
+/// it.
 ///
 /// Not nested. Outside of a simulation the footprint is empty; so it is where nothing is charged (while the state is
 /// set up or taken down, inside [`crate::uncharged`]).

@@ -76,7 +76,7 @@ pub fn running() -> bool {
     })
 }
 
-/// Whether what happens now is counted: the warm-up is over and the run is not.
+/// Whether current events are counted: the warm-up is over and the run is not.
 #[must_use]
 pub fn is_warm() -> bool {
     current().is_some_and(engine::Engine::is_measured)

@@ -1,4 +1,5 @@
-//! Lock statistics in Lockmeter's columns, kept outside the locks, whose layout stays that of production.
+//! Lock statistics in Lockmeter's columns, kept outside the locks, whose layout stays as in
+//! production.
 //!
 //! # What it is
 //! For each class of lock, which is the name that its user gave it or else its type: how often taken, how often not free, how long waited for and held. A
@@ -6,7 +7,8 @@
 //! several may hold one.
 //!
 //! # What it is not
-//! For each lock: to count two locks of one type apart, give them names, or types that differ (in what they protect).
+//! For each lock: to count two locks of one type apart, give them names, or types that differ (in
+//! the protected data).
 //!
 //! # Where it comes from
 //! Lockmeter (J. Hawkes, SGI, 1999), whose columns the published tables have.
@@ -14,7 +16,7 @@
 use crate::engine::Engine;
 use crate::hash::FastMap;
 
-/// What one class of locks has seen in the measured time.
+/// The statistics of one class of locks in the measured time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LockStat {
     /// The name of the locks, or their type as `core::any::type_name` returns it.
@@ -31,7 +33,7 @@ pub struct LockStat {
     pub hold_ns: f64,
     /// The longest.
     pub hold_max_ns: f64,
-    /// Releases that were seen: what [`hold_ns`](Self::hold_ns) is divided by for a mean.
+    /// Releases that were seen: the divisor of [`hold_ns`](Self::hold_ns) for a mean.
     pub releases: u64,
 }
 
@@ -45,7 +47,7 @@ pub(crate) struct Meter {
     callers: Vec<(&'static str, u64)>,
 }
 
-/// What one thread holds and waits for.
+/// The locks that one thread holds and waits for.
 #[derive(Default)]
 pub(crate) struct Held {
     /// The lock it waits for, and since when.

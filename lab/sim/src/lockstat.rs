@@ -23,7 +23,7 @@ pub fn acquired<T: ?Sized>(lock: &T) {
     }
 }
 
-/// The lock at `lock` is about to be given back.
+/// The lock at `lock` is about to be released.
 #[inline]
 pub fn released<T: ?Sized>(lock: &T) {
     if let Some(engine) = current() {

@@ -1,12 +1,13 @@
-//! What a simulated machine is made of: how far the CPUs are from each other, and what an access costs at that distance.
+//! The parts of a simulated machine: how far the CPUs are from each other, and the cost of an
+//! access at that distance.
 //!
 //! # What it is
 //! Numbers, in nanoseconds, as in a TOML file; the presets are such files (`machines/`), each number with its
 //! source beside it. The engine turns them into picoseconds once.
 //!
 //! # What it is not
-//! A pipeline: no overlapping loads, no SMT, no link bandwidth. `lab/docs/simulator.md` lists what is
-//! left out and what that does to the figures.
+//! A pipeline: no overlapping loads, no SMT, no link bandwidth. `lab/docs/simulator.md` lists the
+//! omissions and their effect on the figures.
 //!
 //! ```
 //! use lightfoot_sim::Machine;
@@ -35,7 +36,7 @@ pub struct Machine {
     pub name: String,
     /// One line for people.
     pub description: String,
-    /// Nodes: sockets, or what else shares memory and perhaps a cache.
+    /// Nodes: sockets, or another unit that shares memory and perhaps a cache.
     pub nodes: usize,
     /// CPUs in each node.
     pub cpus_per_node: usize,
@@ -54,12 +55,12 @@ pub struct Machine {
     pub hit: Hit,
     /// Accesses to lines that it has not.
     pub miss: Miss,
-    /// What happens when several want one line.
+    /// The behaviour when several want one line.
     pub queue: Queue,
-    /// What a CPU does while lines are on their way. Without it a CPU waits for each.
+    /// The behaviour of a CPU while lines are on their way. Without it a CPU waits for each.
     #[serde(default)]
     pub window: Window,
-    /// What the system charges for sleeping, waking and switching.
+    /// The system's charges for sleeping, waking and switching.
     pub system: System,
 }
 
@@ -87,8 +88,8 @@ impl Machine {
         unit.unwrap_or(self.groups.len()) + 1
     }
 
-    /// The same machine with the first `nodes` of its nodes, as when a run is bound to them: units and distance classes
-    /// that no two of them need are dropped.
+    /// This machine with the first `nodes` of its nodes, as when a run is bound to them: units and
+    /// distance classes that no two of them need are dropped.
     ///
     /// # Errors
     /// When `nodes` is 0 or more than there are.
@@ -105,14 +106,14 @@ impl Machine {
         Ok(self)
     }
 
-    /// The same machine with other [`Queue::keep`] and [`Queue::rest`], for a sensitivity study.
+    /// This machine with other [`Queue::keep`] and [`Queue::rest`], for a sensitivity study.
     #[must_use]
     pub fn with_queue(mut self, keep: f64, rest: f64) -> Self {
         (self.queue.keep, self.queue.rest) = (keep, rest);
         self
     }
 
-    /// The same machine with another [`Window`], for a sensitivity study: the presets have none.
+    /// This machine with another [`Window`], for a sensitivity study: the presets have none.
     #[must_use]
     pub fn with_window(mut self, stores: usize, misses: usize) -> Self {
         self.window = Window { stores, misses };
@@ -132,7 +133,7 @@ pub struct Hit {
     pub rmw_ns: f64,
     /// A full fence.
     pub fence_ns: f64,
-    /// One pause instruction (or what the period's code had in its place).
+    /// One pause instruction (or the period's code in its place).
     pub pause_ns: f64,
     /// One turn of a waiting loop.
     pub spin_turn_ns: f64,
@@ -178,7 +179,7 @@ impl Miss {
     }
 }
 
-/// What a line does while several want it.
+/// The behaviour of a line while several want it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
@@ -190,14 +191,14 @@ pub struct Queue {
     pub home_occupancy_ns: f64,
     /// How long the owner keeps a line that others want, as a fraction of the transfer that follows.
     pub keep: f64,
-    /// What a transfer that had to wait costs, as a fraction of one that had not.
+    /// The cost of a transfer that had to wait, as a fraction of one that had not.
     pub rest: f64,
     /// Requests of the owner's node that may overtake older ones of other nodes.
     #[serde(default)]
     pub overtake: u16,
 }
 
-/// How far a CPU goes on while it waits for lines.
+/// The limits of a CPU's work while it waits for lines.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
@@ -214,7 +215,7 @@ impl Default for Window {
     }
 }
 
-/// Nanoseconds of what the operating system does.
+/// Nanoseconds of the operating system's actions.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct System {

@@ -81,13 +81,13 @@ pub fn advise_huge(_start: *mut u8, _len: usize) {}
 /// Nothing.
 pub fn advise_small(_start: *mut u8, _len: usize) {}
 
-/// What every simulated machine has: 4 KiB.
+/// The page size of every simulated machine: 4 KiB.
 #[must_use]
 pub fn page_size() -> usize {
     4096
 }
 
-/// What every simulated machine has: 64 GiB, so that a run does not depend on where it runs.
+/// The memory of every simulated machine: 64 GiB, so that a run does not depend on its host.
 #[must_use]
 pub fn total_bytes() -> u64 {
     64 << 30

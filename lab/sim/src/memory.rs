@@ -2,14 +2,15 @@
 //!
 //! # What it is
 //! [`Region`]: one range of addresses, the same in every process, that holds the [arena](crate::Arena) and the stacks
-//! of the simulated threads; so addresses, and what is computed from them (line numbers, hash functions over
-//! addresses), are the same in every run. [`Table`]: a large zeroed array of which only touched pages take room.
+//! of the simulated threads; so addresses, and values computed from them (line numbers, hashes),
+//! are the same in every run. [`Table`]: a large zeroed array of which only touched pages take
+//! room.
 //!
 //! # How it is locked
 //! The region is used by one simulation at a time; `crate::run` holds the process-wide lock.
 //!
 //! # Invariants
-//! 1. The region is mapped once and never unmapped; its heap is readable and writable from then on.
+//! 1. The region is mapped once and never unmapped; its heap is readable and writable after that.
 //! 2. A table's memory is mapped, zeroed, large enough for its items, and unmapped when it is dropped.
 
 use core::ffi::c_void;
@@ -38,7 +39,7 @@ impl Region {
     /// Maps the region, the first time.
     ///
     /// # Panics
-    /// If something else lies there.
+    /// If other memory is mapped there.
     pub(crate) fn get() -> Self {
         static MAPPED: OnceLock<Result<(), String>> = OnceLock::new();
         match MAPPED.get_or_init(Self::map) {
@@ -50,7 +51,7 @@ impl Region {
     fn map() -> Result<(), String> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
         let wanted = core::ptr::without_provenance_mut::<c_void>(BASE);
-        // SAFETY: FIXED_NOREPLACE maps nothing over what is there.
+        // SAFETY: FIXED_NOREPLACE maps nothing over existing memory.
         let start = unsafe { mmap_anonymous(wanted, BYTES, ProtFlags::empty(), flags) }.map_err(|e| e.to_string())?;
         if start.addr() != BASE {
             // A kernel before 4.17 takes the address for a hint.
@@ -82,7 +83,7 @@ fn protect(offset: usize, len: usize) -> Result<(), String> {
     unsafe { mprotect(start, len, MprotectFlags::READ | MprotectFlags::WRITE) }.map_err(|e| e.to_string())
 }
 
-/// Whether `address` lies in the arena.
+/// Whether `address` is in the arena.
 #[inline(always)]
 pub(crate) fn is_heap(address: usize) -> bool {
     address.wrapping_sub(BASE) < HEAP_BYTES

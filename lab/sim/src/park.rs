@@ -1,4 +1,4 @@
-//! Parking on a word, with futex semantics and what the system charges for it.
+//! Parking on a word, with futex semantics and the system's charges for it.
 
 use crate::atomic::AtomicU32;
 use crate::engine::{NS, current};

@@ -47,7 +47,8 @@ struct Value {
 }
 
 impl Values {
-    /// The value of the `PerMachine` at `key`. What `make` allocates belongs to the simulated thread; the list does not.
+    /// The value of the `PerMachine` at `key`. The allocations of `make` belong to the simulated
+    /// thread; the list does not.
     fn get_or_make<T: 'static>(&self, key: usize, make: fn() -> T) -> &T {
         let entry = self.0.get_or_init(|| {
             let value = make();

@@ -1,5 +1,5 @@
-//! Sections in which a simulated thread keeps its CPU: it is not preempted, however long its slice is over, nor does it
-//! offer the CPU while it spins. It goes on losing it where it sleeps.
+//! Sections in which a simulated thread keeps its CPU: it is not preempted, however long its slice
+//! is over, nor does it offer the CPU while it spins. It still loses it where it sleeps.
 
 use crate::engine::current;
 use core::marker::PhantomData;

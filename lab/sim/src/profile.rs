@@ -1,11 +1,11 @@
-//! What the virtual time goes to: each nanosecond that a thread has a CPU, under its innermost tag.
+//! The use of the virtual time: each nanosecond that a thread has a CPU, under its innermost tag.
 
 pub use prim::profile::Tag;
 
 use crate::engine::current;
 use core::marker::PhantomData;
 
-/// Until it is dropped, the thread's time goes to the tag it was made with.
+/// Until it is dropped, the thread's time is counted under the tag that it was made with.
 #[derive(Debug)]
 #[must_use = "the tag lasts as long as the scope"]
 pub struct Scope {

@@ -1,4 +1,4 @@
-//! What a simulation found.
+//! The result of a simulation.
 
 use crate::counters::Counters;
 use crate::engine::SLOTS;
@@ -6,7 +6,8 @@ use crate::lockmeter::LockStat;
 use crate::profile::Tag;
 use crate::stall::Stall;
 
-/// The result of a run. Times are virtual nanoseconds of the measured time, summed over CPUs, unless said otherwise.
+/// The result of a run. Times are virtual nanoseconds of the measured time, summed over CPUs,
+/// unless noted otherwise.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// CPUs used.
@@ -53,7 +54,7 @@ impl Report {
         self.operations[slot] as f64 / (self.span_ns * 1e-9)
     }
 
-    /// The share of all CPU time that went to a tag.
+    /// The share of all CPU time under a tag.
     #[must_use]
     pub fn share(&self, tag: Tag) -> f64 {
         self.tag_ns[tag as usize] / (self.span_ns * self.cpus as f64)

@@ -21,10 +21,11 @@ static RUNNING: Mutex<()> = Mutex::new(());
 /// simulated thread, again free of charge. Other simulations of the process wait meanwhile.
 ///
 /// # Panics
-/// With the message of the first simulated thread that panics, its name and the virtual time; if no thread can go on (a
-/// deadlock; the message names every thread and what it waits for); if the bodies do not come to an end long after
-/// [`crate::running`] has said no. The state is then forgotten, not dropped. If a simulated thread had to wait while it
-/// unwound from a panic, the host thread counts as panicking for good and runs no further simulation.
+/// With the message of the first simulated thread that panics, its name and the virtual time; if no
+/// thread can continue (a deadlock; the message names every thread and what it waits for); if the
+/// bodies do not end long after [`crate::running`] has returned `false`. The state is then
+/// forgotten, not dropped. If a simulated thread had to wait while it unwound from a panic, the
+/// host thread counts as panicking for good and runs no further simulation.
 pub fn run<S: 'static>(
     config: Config,
     set_up: impl FnOnce() -> S + 'static,
@@ -54,7 +55,7 @@ pub fn run<S: 'static>(
     report
 }
 
-/// What the calling host thread has used of its CPU; other work of the host does not count.
+/// The CPU time of the calling host thread; other work of the host does not count.
 fn host_seconds() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
@@ -72,7 +73,7 @@ fn run_phases<S: 'static>(
     let state = Rc::new(OnceCell::new());
     let slot = Rc::clone(&state);
     let set_up = move || {
-        // Boxed: the state lies in the arena, not on a thread's stack.
+        // Boxed: the state is in the arena, not on a thread's stack.
         let made = slot.set(Box::new(set_up()));
         assert!(made.is_ok(), "the state is made once");
     };
@@ -92,7 +93,8 @@ fn run_phases<S: 'static>(
     engine.schedule(&bodies);
     engine.end_measuring();
     if let Some(failure) = engine.take_failure() {
-        // Its drop is code for simulated CPUs, and no thread runs any more. Its memory goes with the arena.
+        // Its drop is code for simulated CPUs, and no thread runs any more. Its memory is released
+        // with the arena.
         std::mem::forget(state);
         return Err(failure);
     }
@@ -108,7 +110,8 @@ fn run_alone(engine: &Engine, name: &str, work: Box<dyn FnOnce()>) -> Result<(),
     engine.take_failure().map_or(Ok(()), Err)
 }
 
-/// What the standard library allocates once and keeps must not come from an arena that ends.
+/// Allocations that the standard library makes once and keeps must not come from an arena that
+/// ends.
 fn prepare_host() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -25,7 +25,7 @@ impl<T> Arc<T> {
 }
 
 impl<T: ?Sized> Arc<T> {
-    /// Charges a change of the count, which lies in front of the value.
+    /// Charges a change of the count, which is in front of the value.
     #[track_caller]
     fn charge(&self) {
         let value = std::sync::Arc::as_ptr(&self.0).cast::<u8>().addr();

@@ -22,8 +22,8 @@ impl FixedStack {
     }
 }
 
-// SAFETY: `Region` is mapped for good; the lowest page of each stack is its guard, and far more than the least size
-// lies above it; `base` is page-aligned.
+// SAFETY: `Region` is mapped for good; the lowest page of each stack is its guard, and far more
+// than the least size is above it; `base` is page-aligned.
 unsafe impl Stack for FixedStack {
     fn base(&self) -> StackPointer {
         self.base

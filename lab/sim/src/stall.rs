@@ -1,8 +1,9 @@
 //! Time that threads wait for cache lines, by the line and by the place in the source of the access.
 //!
 //! # What it is
-//! Each miss of the measured time adds its length to the pair of its cache line and its place. The sums by place show what
-//! code waits; the sums by line show what keeps CPUs from scaling, and the places of one line show what the line is.
+//! Each miss of the measured time adds its length to the pair of its cache line and its place. The
+//! sums by place show which code waits; the sums by line show which lines keep CPUs from scaling,
+//! and the places of one line identify the line.
 //!
 //! # What it is not
 //! Time that a thread sleeps or spins: the statistics of locks have that. Time that a full store buffer takes.
@@ -11,7 +12,7 @@ use crate::hash::FastMap;
 use core::panic::Location;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one place in the source waited for one cache line, in the measured time.
+/// The waits of one place in the source for one cache line, in the measured time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stall {
     /// The number of the cache line, as in [`Conflict`](crate::footprint::Conflict).
@@ -70,7 +71,7 @@ fn sums(stalls: &[Stall], key: impl Fn(&Stall) -> (usize, &'static str, u32)) ->
     sums
 }
 
-/// What a simulation has counted so far.
+/// The stalls of a simulation so far.
 #[derive(Default)]
 pub(crate) struct Stalls {
     /// Misses and picoseconds, by cache line and the address of the place, which is constant.

@@ -18,7 +18,7 @@ impl<T> JoinHandle<T> {
     /// Waits until the thread has ended.
     ///
     /// # Errors
-    /// With what it panicked with; never in a simulation, which a panic ends.
+    /// With the payload of its panic; never in a simulation, which a panic ends.
     ///
     /// # Panics
     /// If a simulated thread is joined outside of its simulation.
@@ -72,7 +72,7 @@ pub fn yield_now() {
 
 pub use prim::thread::Carried;
 
-/// Has the calling thread carry `value`; returns what it carried before.
+/// Makes the calling thread carry `value`; returns the value that it carried before.
 pub fn carry(value: Option<Carried>) -> Option<Carried> {
     match current() {
         Some(engine) => engine.task().carried.replace(value),
@@ -80,7 +80,7 @@ pub fn carry(value: Option<Carried>) -> Option<Carried> {
     }
 }
 
-/// A copy of what the calling thread carries, if it is a `T`.
+/// A copy of the value that the calling thread carries, if it is a `T`.
 #[must_use]
 pub fn carried<T: Clone + 'static>() -> Option<T> {
     match current() {

@@ -57,7 +57,7 @@ impl LockedDir {
     /// Binds a socket in the place of any file by this name, and listens.
     ///
     /// # Errors
-    /// Those of `bind(2)`.
+    /// As for `bind(2)`.
     pub(super) fn bind(&self, name: &str) -> io::Result<(UnixListener, SocketFile)> {
         let path = self.path.join(name);
         let _ = fs::remove_file(&path);

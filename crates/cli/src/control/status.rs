@@ -1,4 +1,4 @@
-//! The status of a mount: what its process reports.
+//! The status of a mount, which its process reports.
 
 use fuse::{NameStats, Op, Session, Snapshot, TransportKind};
 use hostfs::HostHandle;
@@ -22,7 +22,7 @@ pub(crate) struct ServedMount {
     pub(crate) is_read_only: bool,
     /// When it was mounted.
     pub(crate) began: SystemTime,
-    /// What carries its requests.
+    /// The transport of its requests.
     pub(crate) transport_kind: TransportKind,
     /// The sources of the tree: the mount point of each in the tree, and its name.
     pub(crate) sources: Vec<(PathBuf, String)>,
@@ -35,7 +35,7 @@ pub(crate) struct ServedMount {
 pub(crate) struct Status {
     /// Version of the program that serves it.
     pub(crate) version: String,
-    /// The commit that the program was built from, if that is known.
+    /// The commit that the program was built from, if the build recorded it.
     pub(crate) commit: Option<String>,
     /// When it was mounted, in seconds since the epoch.
     pub(crate) began_s: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Status {
     /// Whether it began with `ro`.
     #[serde(default)]
     pub(crate) is_read_only: bool,
-    /// What carries its requests, and why not io_uring.
+    /// The transport of its requests, and why not io_uring.
     pub(crate) transport: String,
     /// Why not io_uring, as one word: [`fuse::NoRing::name`].
     #[serde(default)]
@@ -67,7 +67,7 @@ pub(crate) struct Status {
     pub(crate) hosts: Vec<HostStatus>,
 }
 
-/// A file system of the tree. Names and their hits are those of [`fuse::NameStats`].
+/// A file system of the tree. Names and their hits are as in [`fuse::NameStats`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileSystemStatus {
     /// Its first mount point, as a path in the tree.
@@ -76,7 +76,7 @@ pub(crate) struct FileSystemStatus {
     pub(crate) source: String,
     /// Names that the cache answered.
     pub(crate) hits: u64,
-    /// Names that the file system was asked for.
+    /// Names that were requested from the file system.
     pub(crate) misses: u64,
     /// Entries in memory.
     pub(crate) live: u64,
@@ -84,9 +84,10 @@ pub(crate) struct FileSystemStatus {
     pub(crate) held: u64,
     /// Bytes of entries, used or free.
     pub(crate) slot_bytes: u64,
-    /// What counts against the budget.
+    /// The memory that counts against the budget.
     pub(crate) used: Budget,
-    /// What the caches may hold; `None`: the names are the file system's data, so they have no limit here.
+    /// The limit of the caches; `None`: the names are the file system's data, so they have no limit
+    /// here.
     pub(crate) budget: Option<Budget>,
     /// Entries that were evicted to make room.
     pub(crate) evicted: u64,
@@ -122,14 +123,12 @@ pub(crate) struct RcuStatus {
     pub(crate) deferred_bytes: u64,
     /// Grace periods that waited long for a reader.
     pub(crate) stalls: u64,
-    /// The longest grace period, in nanoseconds.
     pub(crate) longest_grace_period_ns: u64,
 }
 
 /// The memory of the process.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct MemoryStatus {
-    /// Resident bytes.
     pub(crate) resident_bytes: u64,
     /// The most that were ever resident.
     pub(crate) peak_bytes: u64,
@@ -229,7 +228,8 @@ impl From<RankWaits> for LockStatus {
 }
 
 impl LockStatus {
-    /// The counts since `earlier`, an older status of the same rank. The longest wait is that of all the time.
+    /// The counts since `earlier`, an older status of the same rank. The longest wait is the
+    /// longest since the mount.
     fn since(&self, earlier: &Self) -> Self {
         let waits = self.waits.saturating_sub(earlier.waits);
         Self { waits, waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns), ..self.clone() }

@@ -1,5 +1,5 @@
-//! The names `mount.lightfoot` and `mount.fuse.lightfoot`, which `mount(8)` runs for lines of `/etc/fstab`: their arguments
-//! become those of `lightfoot mount`.
+//! The names `mount.lightfoot` and `mount.fuse.lightfoot`, which `mount(8)` runs for lines of
+//! `/etc/fstab`: their arguments become arguments of `lightfoot mount`.
 //!
 //! Where it comes from: `mount(8)`, "External helpers": `SOURCE DIRECTORY [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE]`.
 

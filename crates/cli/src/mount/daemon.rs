@@ -27,7 +27,7 @@ const MOUNTED: &str = "mounted";
 /// Starts the command again with `arguments`, of which the first is `mount`, and waits until it has mounted.
 ///
 /// # Errors
-/// Those of the child, with its message and status.
+/// As for the child, with its message and status.
 pub(super) fn start(arguments: &[std::ffi::OsString]) -> Result<(), ServeError> {
     let own = env::current_exe().ok().filter(|path| path.exists());
     let mut command = Command::new(own.unwrap_or_else(|| PathBuf::from("/proc/self/exe")));
@@ -62,7 +62,7 @@ impl Report {
         Self { is_done: false }
     }
 
-    /// Reports that the mount is ready, and leaves what it inherited.
+    /// Reports that the mount is ready, and drops the inherited state.
     pub(super) fn mounted(&mut self) -> io::Result<()> {
         self.is_done = true;
         chdir("/")?;
@@ -71,13 +71,13 @@ impl Report {
         // Before the report, so that a reader of the parent's standard error does not wait for this process.
         dup2_stderr(&null)?;
         let mut out = io::stdout();
-        // If the parent has gone, the mount still goes on.
+        // If the parent has exited, the mount still continues.
         let _ = out.write_all(format!("{MOUNTED}\n").as_bytes()).and_then(|()| out.flush());
         dup2_stdout(&null)?;
         Ok(())
     }
 
-    /// Reports an error to the parent; once that has gone, logs it.
+    /// Reports an error to the parent; once the parent has exited, logs it.
     pub(super) fn ended(&self, result: Result<(), ServeError>) -> Result<(), ServeError> {
         let Err(error) = result else { return Ok(()) };
         if self.is_done {

@@ -1,4 +1,4 @@
-//! What a user can try next, printed on a terminal when the mount is ready.
+//! Next steps for a user, printed on a terminal when the mount is ready.
 
 use crate::control::ServedMount;
 use fuse::message::{shell_word, show};

@@ -1,7 +1,7 @@
 //! Metrics over HTTP, for Prometheus: the address and its socket.
 //!
 //! # What it is not
-//! Protected: every program that can connect can read. So a port alone stands for the loopback address.
+//! Protected: every program that can connect can read. So a port alone means the loopback address.
 
 mod server;
 
@@ -79,7 +79,7 @@ impl HttpListener {
     /// Binds the address.
     ///
     /// # Errors
-    /// Those of `bind(2)`, with an address that could be used.
+    /// As for `bind(2)`, with an address that could be used.
     pub(super) fn bind(address: &Address) -> Result<Self, ServeError> {
         let bound = match address {
             Address::Tcp(address) => TcpListener::bind(address).map(Self::Tcp),
@@ -111,7 +111,7 @@ impl HttpListener {
     }
 }
 
-/// An address that is free now, with a port after that of `address`.
+/// An address that is free now, with a port above the port of `address`.
 fn free_address(address: &Address) -> SocketAddr {
     let (ip, port) = match address {
         Address::Tcp(address) => (address.ip(), address.port()),

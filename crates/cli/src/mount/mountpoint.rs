@@ -11,7 +11,7 @@ pub(super) struct CreatedDir(PathBuf);
 
 impl Drop for CreatedDir {
     fn drop(&mut self) {
-        // Something may be in it or mounted on it by now: then it stays.
+        // If something is in it or mounted on it, it stays.
         if let Err(error) = fs::remove_dir(&self.0) {
             tracing::debug!(%error, path = %self.0.display(), "the mount point stays");
         }
@@ -21,7 +21,7 @@ impl Drop for CreatedDir {
 /// Creates `path`, but not directories above it. `None` if it exists, or if they do not, which mounting will report.
 ///
 /// # Errors
-/// Those of `mkdir(2)`.
+/// As for `mkdir(2)`.
 pub(super) fn create(path: &Path) -> Result<Option<CreatedDir>, ServeError> {
     let failed = |error: io::Error| ServeError::Create { path: path.into(), reason: error.into() };
     // Absolute, because a process in the background changes its working directory.

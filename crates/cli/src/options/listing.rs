@@ -6,10 +6,10 @@ use super::table::rows;
 /// Width of a terminal that shows `--help`.
 const COLUMNS: usize = 80;
 
-/// Spaces before what an option does.
+/// Spaces before the effect of an option.
 const INDENT: usize = 10;
 
-/// What holds for several options.
+/// Notes that apply to several options.
 const NOTES: &str = "\
 BYTES and N can have a suffix k, m, g or t of 1024, sizes of ram: also % of
 memory. TIME has us, ms, s, m or h, or is in seconds. Options for mount(8) and

@@ -1,4 +1,4 @@
-//! What options set of an object store; `None` stands for the default of `objectfs`.
+//! The values that options set for an object store; `None`: the default of `objectfs`.
 
 use std::time::Duration;
 
@@ -7,7 +7,6 @@ use std::time::Duration;
 pub(crate) struct ObjectSettings {
     /// The URL of the server.
     pub(crate) endpoint: Option<String>,
-    /// Its region.
     pub(crate) region: Option<String>,
     /// Bytes of contents that are cached.
     pub(crate) cache_bytes: Option<u64>,

@@ -5,14 +5,14 @@ use std::fmt;
 
 /// One option.
 pub(super) struct Row {
-    /// Its name; for an option with a value, what stands before `=`.
+    /// Its name; for an option with a value, the part before `=`.
     pub(super) name: &'static str,
     pub(super) form: Form,
-    /// What it is an option of.
+    /// The objects that it is an option of.
     pub(super) valid: &'static [Owner],
-    /// What holds without it.
+    /// The value without it.
     pub(super) default: &'static str,
-    /// What it does, in one sentence or two.
+    /// Its effect, in one sentence or two.
     pub(super) help: &'static str,
 }
 
@@ -24,14 +24,13 @@ pub(super) enum Form {
     Value { shape: &'static str, example: &'static str, set: fn(&mut Settings, &str) -> Option<()> },
 }
 
-/// What an option is an option of.
+/// The object of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The mount: valid with `-o`.
     Mount,
     /// A tree in memory.
     Ram,
-    /// A directory.
     Directory,
     /// An object store.
     Objects,

@@ -38,7 +38,6 @@ pub(super) fn at_least_one(text: &str) -> Option<usize> {
     number(text).and_then(|number| usize::try_from(number).ok()).filter(|&number| number > 0)
 }
 
-/// `on` or `off`.
 pub(super) fn on_or_off(text: &str) -> Option<bool> {
     match text {
         "on" => Some(true),
@@ -78,13 +77,13 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
 }
 
-/// A user: a number, or a name that the system knows.
+/// A user: a number, or a name that the system has.
 pub(super) fn user(text: &str) -> Option<u32> {
     let by_name = || User::from_name(text).ok().flatten().map(|user| user.uid.as_raw());
     id(text).or_else(by_name)
 }
 
-/// A group: a number, or a name that the system knows.
+/// A group: a number, or a name that the system has.
 pub(super) fn group(text: &str) -> Option<u32> {
     let by_name = || Group::from_name(text).ok().flatten().map(|group| group.gid.as_raw());
     id(text).or_else(by_name)

@@ -15,7 +15,6 @@ mod built_in {
     use super::{PlannedMount, Problem};
     use objectfs::{Bucket, ObjectFs, ObjectOptions};
 
-    /// Checks the URL.
     pub(in super::super) fn check(url: &str) -> Result<(), Problem> {
         Bucket::parse(url).map(drop).map_err(|error| Problem::Objects { url: url.into(), reason: error.to_string() })
     }

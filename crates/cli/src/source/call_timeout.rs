@@ -1,7 +1,7 @@
 //! The deadline of calls on a directory, unless the option `call_timeout` sets it.
 //!
-//! A server on a network can hang. The kernel's clients of such servers then let a program wait for ever, or as long as their own
-//! options say.
+//! A server on a network can hang. The kernel's clients of such servers then let a program wait for
+//! ever, or as long as their own options set.
 
 use fuse::mountinfo;
 use std::fs;
@@ -27,7 +27,7 @@ pub(super) fn default_at(path: &Path) -> Option<Duration> {
     Some(timeout)
 }
 
-/// That of a file system of this type, which may have a subtype after a dot.
+/// The timeout of a file system of this type, which may have a subtype after a dot.
 fn default_of(fs_type: &str) -> Option<Duration> {
     let kind = fs_type.split_once('.').map_or(fs_type, |(kind, _)| kind);
     REMOTE.contains(&kind).then_some(DEFAULT)

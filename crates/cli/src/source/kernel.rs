@@ -1,4 +1,4 @@
-//! What the kernel may cache of a source, unless options say otherwise.
+//! The state of a source that the kernel may cache, unless options change that.
 
 use super::{Kind, PlannedMount, Source};
 use crate::options::HostSettings;

@@ -42,7 +42,6 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MountsFile {
@@ -50,7 +49,6 @@ struct MountsFile {
     mount: Vec<Spanned<MountEntry>>,
 }
 
-/// One `[[mount]]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MountEntry {

@@ -116,7 +116,8 @@ fn file_system(of: &FileSystemStatus) -> String {
     head + &line("names", &names) + &line("entries", &entries) + &caches(of) + "\n"
 }
 
-/// What the caches of a file system hold. Names that are its data have no budget, and no other cache.
+/// The contents of a file system's caches. Names that are its data have no budget, and no other
+/// cache.
 fn caches(of: &FileSystemStatus) -> String {
     let row = |name: &str, used: u64, budget: Option<u64>| {
         let (limit, full) = match budget {
@@ -190,7 +191,7 @@ fn host(host: &HostStatus) -> String {
     line("directory", &figures)
 }
 
-/// A label and what belongs to it, which wraps at the width of a terminal.
+/// A label and its text, which wraps at the width of a terminal.
 fn line(label: &str, parts: &[String]) -> String {
     let mut text = format!("{label:<LABEL$}");
     let mut column = LABEL;

@@ -1,5 +1,5 @@
-//! The status of a mount as a page for Prometheus: the session's families, and those of caches, RCU, process and
-//! directories.
+//! The status of a mount as a page for Prometheus: the session's families, and the families of
+//! caches, RCU, process and directories.
 
 use crate::control::{FileSystemStatus, HostStatus, LockStatus, Status};
 use fuse::prometheus::FamilyKind::{self, Counter, Gauge};

@@ -1,4 +1,4 @@
-//! `lightfoot top`: what happens on a mount, at intervals.
+//! `lightfoot top`: the operations of a mount, at intervals.
 //!
 //! # What it is
 //! On a terminal a screen that keys control ([`screen`]); elsewhere one page of text for each interval. Both end with a

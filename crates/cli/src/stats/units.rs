@@ -43,7 +43,6 @@ pub(super) fn utc(seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// A part of a whole, in percent.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".into();

@@ -15,7 +15,6 @@ const PREFIX: &str = "lightfoot_fuse";
 /// The operations that move contents.
 const MOVERS: [&str; 3] = [Op::Read.name(), Op::Write.name(), Op::CopyFileRange.name()];
 
-/// Writes `snapshot` to `page`.
 pub(super) fn write(snapshot: &Snapshot, page: &mut Page) {
     write_ops(&snapshot.ops, page);
     for (name, value) in &snapshot.gauges {

@@ -40,7 +40,8 @@ macro_rules! operations {
         }
 
         impl Op {
-            /// What a request with this opcode is counted as. `None`: it has no reply, or is not served.
+            /// The operation as which a request with this opcode is counted. `None`: it has no
+            /// reply, or is not served.
             pub(crate) const fn of(code: u32) -> Option<Self> {
                 match code {
                     $($($(opcode::$code)|+ => Some(Self::$value),)?)*
@@ -95,9 +96,10 @@ operations! {
     CopyFileRange[COPY_FILE_RANGE, COPY_FILE_RANGE_64] = "copy_file_range", "`copy_file_range(2)`";
 }
 
-/// Results of an operation that are a regular "no": the reply to a question, or one after which the kernel or the program does
-/// without. Nobody has to mend them, so they do not count as errors. `ENOSYS` is one for each operation: the kernel then
-/// sends no more, or does it by itself.
+/// Results of an operation that are a regular "no": an answer, or a refusal after which the kernel
+/// or the program continues. Nobody has to repair anything, so they do not count as errors.
+/// `ENOSYS` is one for each operation: after it the kernel sends no more, or does the work by
+/// itself.
 pub(super) const REGULAR_NOES: &[(Op, &[&str])] = &[
     (Op::Lookup, &["ENOENT"]),
     (Op::Getxattr, &["ENODATA", "EOPNOTSUPP", "ERANGE"]),

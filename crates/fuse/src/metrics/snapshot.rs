@@ -40,8 +40,8 @@ pub struct OpStats {
     pub p99_ns: u64,
     /// The maximum. Exact, but in a difference of snapshots an upper bound like the percentiles.
     pub max_ns: u64,
-    /// Bytes of contents that its requests read or wrote. The kernel makes no request for what it serves from its own cache, or
-    /// passes through.
+    /// Bytes of contents that its requests read or wrote. The kernel makes no request for data that
+    /// it serves from its own cache, or passes through.
     #[serde(default)]
     pub bytes: u64,
     /// Results other than success by the errno's name, in the order of names; at most 32 errnos of each thread.
@@ -60,7 +60,8 @@ pub struct NameStats {
     pub dev: u64,
     /// Names that the tree answered without the file system, also those that do not exist.
     pub hits: u64,
-    /// Names for which the thread asked the file system, or waited for another thread that did.
+    /// Names that the thread requested from the file system, or for which it waited while another
+    /// thread did.
     pub misses: u64,
 }
 

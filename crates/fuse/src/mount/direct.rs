@@ -18,7 +18,7 @@ const NOSYMFOLLOW: MountFlags = MountFlags::from_bits_retain(256);
 /// Opens `/dev/fuse` and mounts it on `mountpoint`. `None`: this process may not, the helper may.
 ///
 /// # Errors
-/// Those of `open(2)` on the device and of `mount(2)`.
+/// As for `open(2)` on the device and of `mount(2)`.
 pub(super) fn mount_directly(mountpoint: &Path, options: &MountOptions) -> io::Result<Option<Device>> {
     let device = Device::open()?;
     let root = std::fs::metadata(mountpoint)?;
@@ -50,7 +50,8 @@ pub(super) fn mount_directly(mountpoint: &Path, options: &MountOptions) -> io::R
 /// effect. `mount(8)` calls that `remount`.
 ///
 /// # Errors
-/// Those of `mount(2)`: `EPERM` without `CAP_SYS_ADMIN`; `EBUSY` for `read_only` while a file is open for writing.
+/// As for `mount(2)`: `EPERM` without `CAP_SYS_ADMIN`; `EBUSY` for `read_only` while a file is open
+/// for writing.
 pub fn remount(mountpoint: &Path, options: &MountOptions) -> io::Result<()> {
     // Without a flag about access times the kernel keeps those that the mount has.
     let relatime = if options.noatime { MountFlags::empty() } else { MountFlags::RELATIME };

@@ -26,7 +26,7 @@ const SOCKET: &str = "_FUSE_COMMFD";
 /// Why the helper did not mount.
 #[derive(Debug)]
 pub(super) enum HelperError {
-    /// There is no such program.
+    /// The program does not exist.
     Missing,
     /// It refused, with this message.
     Refused(String),
@@ -40,7 +40,8 @@ impl From<io::Error> for HelperError {
     }
 }
 
-/// A helper that waits for the end of this process, or for a drop of this, and then unmounts what is still mounted.
+/// A helper that waits for the end of this process, or for a drop of this, and then unmounts the
+/// mount if it is still there.
 #[derive(Debug)]
 pub(super) struct Waiting {
     /// The helper waits for the end of this socket.
@@ -85,7 +86,7 @@ pub(super) fn mount_by_helper(
     }
 }
 
-/// Unmounts what the helper has mounted; lazily, as it is called when somebody uses the mount, too.
+/// Unmounts the helper's mount; lazily, as it is called when somebody uses the mount, too.
 pub(super) fn unmount_by_helper(mountpoint: &Path) -> io::Result<()> {
     let output = Command::new(HELPER).args(["-u", "-q", "-z", "--"]).arg(mountpoint).stdin(Stdio::null()).output()?;
     if output.status.success() {
@@ -96,7 +97,7 @@ pub(super) fn unmount_by_helper(mountpoint: &Path) -> io::Result<()> {
 
 /// The options, as the helper takes them.
 fn words(options: &MountOptions) -> String {
-    // A comma would end the word, and what follows it would be another option.
+    // A comma would end the word, and the rest would be another option.
     let name = options.name.replace('\\', r"\\").replace(',', r"\,");
     let mut words = format!("fsname={name},subtype=lightfoot");
     let switches = [

@@ -172,7 +172,6 @@ impl<V: Clone> Shard<V> {
         (!was_used).then_some((node.id, &node.value))
     }
 
-    /// Clones the nodes in `slots` to `out`.
     pub(super) fn clone_slots(&self, slots: core::ops::Range<usize>, out: &mut Vec<(u64, V)>) {
         let nodes = slots.filter_map(|slot| self.nodes.get(slot));
         out.extend(nodes.map(|node| (node.id, node.value.clone())));

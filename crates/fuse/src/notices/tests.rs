@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 enum Sent {
     One(Notice),
     All,
-    /// The sender is gone, and with it the thread.
+    /// The sender is dropped, and with it the thread.
     Gone,
 }
 
@@ -81,7 +81,7 @@ fn a_notice_that_equals_the_last_in_the_queue_is_not_queued_again() {
     let Case { notices, sent, results, .. } = case(10, Duration::MAX);
     notices.push(inode(1));
     assert_eq!(sent.recv(), Ok(Sent::One(inode(1))));
-    // The first is being sent, and may not cover what comes now.
+    // The first is being sent, and may not cover later changes.
     [1, 1, 2, 2, 1].into_iter().for_each(|node| notices.push(inode(node)));
     drop(results);
     notices.flush();

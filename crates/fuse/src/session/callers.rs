@@ -93,8 +93,9 @@ impl Callers {
         self.context(caller, umask, groups, self.checks == Checks::Kernel)
     }
 
-    /// For creating and removing names in these directories: with the caller's groups, if the right to do so may come
-    /// from them. A host directory checks once more. `mode` is that of a new file.
+    /// For creating and removing names in these directories: with the caller's groups, if the right
+    /// to do so may come from them. A host directory checks once more. `mode` is the mode of a new
+    /// file.
     pub(super) fn making_in(&self, caller: &Caller, umask: u32, mode: u32, dirs: &[&PathRef]) -> Arc<Context> {
         let by_group = |dir: &&PathRef| {
             dir.attr().is_ok_and(|dir| {
@@ -147,7 +148,6 @@ impl Callers {
         if self.acts_as.is_some() || self.is_mapped { Box::default() } else { groups_of(caller) }
     }
 
-    /// The context of `caller`.
     fn context(&self, caller: &Caller, umask: u32, groups: Box<[u32]>, is_checked: bool) -> Arc<Context> {
         let (uid, gid) = caller.acting();
         let key = ContextKey { uid, gid, umask, groups, is_checked };

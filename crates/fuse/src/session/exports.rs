@@ -1,18 +1,17 @@
-//! File handles: `name_to_handle_at(2)` of a mount, and what an NFS server needs.
+//! File handles: `name_to_handle_at(2)` of a mount, and the needs of an NFS server.
 //!
 //! # What it is
-//! A handle of the kernel has the id of a node and its generation. When the kernel has forgotten the node, it looks `.` up in that
-//! id, and accepts the reply if id and generation are those of the handle; of a directory it also looks `..` up. So an id must lead to
-//! its file without the table of nodes. It does where the id is the inode number, and the tree finds files by that
-//! ([`vfs::Context::hold_number`]): in a tree in memory, which never uses a number again. There the generation is always 0.
+//! A handle of the kernel has the id of a node and its generation. When the kernel has forgotten
+//! the node, it looks `.` up in that id, and accepts the reply if id and generation equal the
+//! handle's; for a directory it also looks `..` up. So an id must lead to its file without the
+//! table of nodes. It does if the id is the inode number, and the tree finds files by number
+//! ([`vfs::Context::hold_number`]): in a tree in memory, which never uses a number again. There the
+//! generation is always 0.
 //!
 //! Any other node has a generation that no node with this id had before, so that its handles end with it.
 //!
 //! # What it is not
 //! For host directories: an id of theirs has some 30 bytes, and the request has room for 8.
-//!
-//! # How it is locked
-//! Not at all.
 //!
 //! # Where it comes from
 //! `fuse_get_dentry` and `fuse_get_parent` in Linux's `fs/fuse/inode.c`; libfuse's `README.NFS`.

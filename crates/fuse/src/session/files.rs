@@ -16,7 +16,7 @@ const PASSED_ON: u32 = 3 | OpenFlags::TRUNC.bits() | OpenFlags::APPEND.bits() | 
 /// The file is opened to execute it: `FMODE_EXEC` in Linux.
 const TO_EXECUTE: u32 = 0o40;
 
-/// What happens to set-id bits when contents change.
+/// The rule for set-id bits when contents change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keeps {
     /// They stay if root has opened the file.
@@ -92,7 +92,7 @@ impl Session {
     /// OPEN.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::open`]; `ESTALE`.
+    /// As for [`vfs::Context::open`]; `ESTALE`.
     pub fn open(&self, caller: &Caller, node: u64, flags: u32) -> Result<Opened, Errno> {
         let held = self.node(node)?;
         let requested = OpenFlags::from_bits_retain(flags & PASSED_ON);
@@ -113,8 +113,10 @@ impl Session {
     /// that it gets. So a file that exists is never opened here.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::open_labelled`]; for labels those of [`mknod`](Self::mknod); `EEXIST` with `O_EXCL` if the name exists.
-    /// Without `O_EXCL`, `ESTALE` then: the kernel repeats the whole `open(2)` with `LOOKUP_REVAL`, looks the name up, and checks the file that it finds.
+    /// As for [`vfs::Context::open_labelled`]; for labels as for [`mknod`](Self::mknod); `EEXIST`
+    /// with `O_EXCL` if the name exists. Without `O_EXCL` the error is `ESTALE`: the kernel repeats
+    /// the whole `open(2)` with `LOOKUP_REVAL`, looks the name up, and checks the file that it
+    /// finds.
     pub fn create(
         &self,
         caller: &Caller,
@@ -261,7 +263,7 @@ impl Session {
     /// READ: fills `buf` from `offset` on. Returns the number of bytes, less than `buf.len()` only at the end of the file.
     ///
     /// # Errors
-    /// `EBADF`; those of the file system.
+    /// `EBADF`; the file system's errors.
     pub fn read(&self, node: u64, handle: u64, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         self.with_file(node, handle, OpenFlags::RDONLY, |file| {
             let mut done = 0;
@@ -279,7 +281,7 @@ impl Session {
     /// keeps set-id bits if root has opened the file.
     ///
     /// # Errors
-    /// `EBADF`; those of the file system if nothing was written.
+    /// `EBADF`; the file system's errors if nothing was written.
     pub fn write(&self, node: u64, handle: u64, offset: u64, data: &[u8]) -> Result<usize, Errno> {
         self.write_as(Keeps::AsOpened, node, handle, offset, data)
     }
@@ -310,7 +312,7 @@ impl Session {
     /// FSYNC.
     ///
     /// # Errors
-    /// `EBADF`; those of the file system.
+    /// `EBADF`; the file system's errors.
     pub fn fsync(&self, node: u64, handle: u64, data_only: bool) -> Result<(), Errno> {
         self.with_file(node, handle, OpenFlags::RDONLY, |file| file.sync(data_only))
     }
@@ -318,7 +320,7 @@ impl Session {
     /// FALLOCATE, with the mode bits of `fallocate(2)`.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for other modes; those of [`OpenFile::allocate`].
+    /// `EOPNOTSUPP` for other modes; as for [`OpenFile::allocate`].
     pub fn fallocate(
         &self,
         caller: &Caller,
@@ -345,8 +347,8 @@ impl Session {
     /// which may be less than `len`: at most 16 MiB at once. The target's set-id bits stay if `caller` is root and has opened it.
     ///
     /// # Errors
-    /// `EINVAL` for flags; `ENOSYS` without opens, after which the kernel copies by itself; `EBADF`; those of
-    /// [`OpenFile::copy_to`].
+    /// `EINVAL` for flags; `ENOSYS` without opens, after which the kernel copies by itself;
+    /// `EBADF`; as for [`OpenFile::copy_to`].
     pub fn copy_file_range(
         &self,
         caller: &Caller,
@@ -375,7 +377,7 @@ impl Session {
     /// LSEEK: finds data (`SEEK_DATA`, 3) or a hole (`SEEK_HOLE`, 4).
     ///
     /// # Errors
-    /// `EINVAL` for another `whence`; those of [`OpenFile::seek_for`].
+    /// `EINVAL` for another `whence`; as for [`OpenFile::seek_for`].
     pub fn lseek(&self, node: u64, handle: u64, offset: u64, whence: u32) -> Result<u64, Errno> {
         let what = match whence {
             3 => SeekFor::Data,

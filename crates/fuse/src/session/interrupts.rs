@@ -1,4 +1,4 @@
-//! Requests that a signal ends: those of trees whose calls can be cancelled.
+//! Requests that a signal ends, for trees whose calls can be cancelled.
 //!
 //! # What it is
 //! While a thread serves a request, it carries a [`Cancel`], which INTERRUPT finds by the request's number, and which has its effect a
@@ -74,8 +74,9 @@ impl Drop for Running<'_> {
 }
 
 impl Session {
-    /// Serves the request `unique` by `serve`, so that [`Session::interrupt`] ends what it calls. A transport calls it around each
-    /// operation except SETLKW, which waits without a thread. At no cost in a tree whose file systems cannot be cancelled.
+    /// Serves the request `unique` by `serve`, so that [`Session::interrupt`] ends its calls. A
+    /// transport calls it around each operation except SETLKW, which waits without a thread. At no
+    /// cost in a tree whose file systems cannot be cancelled.
     pub fn interruptible<R>(&self, unique: u64, serve: impl FnOnce() -> R) -> R {
         if !self.vfs.is_cancellable() {
             return serve();

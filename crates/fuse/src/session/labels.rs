@@ -1,9 +1,10 @@
 //! Labels of security modules (SELinux, Smack), which the kernel gives with a request that makes a file.
 //!
 //! # What it is
-//! Extended attributes that the file has from its beginning on. If the file system cannot store one of them, the file is not made, and
-//! the request fails. A file system that stores them by a further call (a host directory) shows the file without them for a
-//! moment to others. The kernel of the mount sees no such moment: it learns of the file by the reply.
+//! Extended attributes that the file has from its beginning on. If the file system cannot store one
+//! of them, the file is not made, and the request fails. A file system that stores them by a
+//! further call (a host directory) shows the file without them for a moment to others. The kernel
+//! of the mount does not see that moment: it receives the file with the reply.
 //!
 //! # Where it comes from
 //! `FUSE_SECURITY_CTX` in `linux/fuse.h`; `get_security_context` in Linux's `fs/fuse/dir.c`.
@@ -23,7 +24,8 @@ impl Session {
         Ok(NewMode { mode: self.new_mode(caller, new.mode), labels: self.labels(new.labels)?, ..new })
     }
 
-    /// Those of `labels` that a new file gets: all, or none without [`SessionOptions::labels`](crate::SessionOptions::labels).
+    /// The part of `labels` that a new file gets: all, or none without
+    /// [`SessionOptions::labels`](crate::SessionOptions::labels).
     ///
     /// # Errors
     /// `EINVAL`: the name of a label is not in the namespace `security.`. `EPERM`: the credentials with which the session acts may

@@ -3,9 +3,10 @@
 //! An entry has the cookie of the file system. `.` and `..`, which come first, have two cookies that no file system uses.
 //!
 //! # Files with several names
-//! READDIRPLUS gives the kernel no attributes of them, once it knows the file. When a name is removed, the kernel takes 1 off
-//! the count of links that it has. If it received the new count just before, from a listing of the directory of another name, it
-//! would count the removal twice, reach 0, and refuse to link the file (`ENOENT`) until its next request for attributes. A
+//! READDIRPLUS gives the kernel no attributes of a file with several names that the kernel already
+//! has. When a name is removed, the kernel takes 1 off its count of links. If it received the new
+//! count just before, from a listing of the directory of another name, it would count the removal
+//! twice, reach 0, and refuse to link the file (`ENOENT`) until its next request for attributes. A
 //! listing holds only the lock of the listed directory, so the kernel does not exclude that.
 
 use super::{Caller, Entry, ROOT_NODE, Session};
@@ -32,11 +33,12 @@ pub struct Listed<'e> {
 /// An entry of a listing that the kernel gets without attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unlisted {
-    /// Not at all: the name is gone.
+    /// Nothing: the name is removed.
     Gone,
-    /// Only its name and type, and this node in a form that the kernel refuses. The kernel then forgets one lookup of the node,
-    /// which was counted; lookups of [`ROOT_NODE`] are not counted. It is that node if the name cannot be looked up: the caller
-    /// has no right to, or has its share of the cache.
+    /// Only its name and type, and this node in a form that the kernel refuses. The kernel then
+    /// forgets one lookup of the node, which was counted; lookups of [`ROOT_NODE`] are not counted.
+    /// The node is `ROOT_NODE` if the name cannot be looked up: the caller has no right to, or its
+    /// share of the cache is used up.
     NameOnly(u64),
 }
 
@@ -44,7 +46,7 @@ impl Session {
     /// OPENDIR.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::open`]; `ESTALE`.
+    /// As for [`vfs::Context::open`]; `ESTALE`.
     pub fn opendir(&self, caller: &Caller, node: u64) -> Result<u64, Errno> {
         Ok(self.directories.insert(self.open_directory(caller, node)?))
     }
@@ -62,12 +64,13 @@ impl Session {
         self.callers.looking(caller, |context| context.open_held(&held, flags))
     }
 
-    /// READDIR: calls `emit` with the entries after `cookie` (0: from the start) until it returns `false`: its buffer is full. For
-    /// READDIRPLUS `want` has attributes: then [`Session::listed_entry`] finds in the cache what the file system listed with its
-    /// inode.
+    /// READDIR: calls `emit` with the entries after `cookie` (0: from the start) until it returns
+    /// `false`: its buffer is full. For READDIRPLUS `want` has attributes: then
+    /// [`Session::listed_entry`] finds in the cache the entries that the file system listed with
+    /// their inodes.
     ///
     /// # Errors
-    /// `EBADF`; those of the file system if `emit` has taken no entry.
+    /// `EBADF`; the file system's errors if `emit` has taken no entry.
     pub fn readdir(
         &self,
         handle: u64,
@@ -106,7 +109,7 @@ impl Session {
     /// READDIRPLUS: looks up the entry `listed`, which must not be `.` or `..`.
     ///
     /// # Errors
-    /// What the kernel gets in place of an entry with attributes.
+    /// The form in which the kernel gets the entry without attributes.
     pub fn listed_entry(&self, caller: &Caller, handle: u64, listed: &Listed<'_>) -> Result<Entry, Unlisted> {
         let directory = self.directories.get(handle).ok_or(Unlisted::Gone)?;
         let found = match self.look_up(caller, directory.held(), listed.name) {
@@ -129,7 +132,7 @@ impl Session {
     /// FSYNCDIR.
     ///
     /// # Errors
-    /// `EBADF`; those of the file system.
+    /// `EBADF`; the file system's errors.
     pub fn fsyncdir(&self, handle: u64, data_only: bool) -> Result<(), Errno> {
         self.directories.get(handle).ok_or(Errno::EBADF)?.sync(data_only)
     }

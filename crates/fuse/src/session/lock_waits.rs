@@ -186,8 +186,9 @@ impl Session {
     /// from another thread. `unique` is the number of the request.
     ///
     /// # Errors
-    /// `EDEADLK`: an owner that it would wait for waits for this one. `EINTR`: [`interrupt`](Self::interrupt), or the session has
-    /// ended. `ENOLCK`: too many wait, of this user or of all. Otherwise those of [`setlk`](Self::setlk) except `EAGAIN`.
+    /// `EDEADLK`: an owner that it would wait for waits for this one. `EINTR`:
+    /// [`interrupt`](Self::interrupt), or the session has ended. `ENOLCK`: too many requests wait,
+    /// of this user or of all. Otherwise as for [`setlk`](Self::setlk) except `EAGAIN`.
     pub fn setlk_waiting(&self, caller: &Caller, unique: u64, of: LockOwner, lock: FileLock, answer: LockAnswer) {
         let mut answer = Some(answer);
         let done = self.set_or_park(caller, unique, of, lock, &mut answer);

@@ -14,8 +14,9 @@
 //! `fcntl_locking(2)`, `flock(2)`; `fuse_setlk` and `fuse_prepare_release` in Linux's `fs/fuse/file.c`.
 //!
 //! # Limitations
-//! The kernel does not report when the last descriptor of a file ends without an open (`no_open`). Then it keeps the locks of
-//! `flock(2)` by itself, and those of `F_OFD_SETLK` stay until they are released or the mount ends.
+//! The kernel does not report that the last descriptor of a file is closed without an open
+//! (`no_open`). Then it keeps the locks of `flock(2)` by itself, and the locks of `F_OFD_SETLK`
+//! stay until they are released or the mount ends.
 
 use super::Session;
 use super::lock_waits::Waits;
@@ -156,9 +157,9 @@ impl Session {
     /// FLUSH: `lock_owner` has closed a descriptor of the open file `handle`, which ends its locks on the node.
     ///
     /// # Errors
-    /// Those of [`OpenFile::flush`], which `close(2)` returns; `ENOSYS` without [`locks`](crate::SessionOptions::locks) if no
-    /// file system of the tree can fail here ([`Vfs::wants_flushes`](vfs::Vfs::wants_flushes)): the kernel then sends no more
-    /// FLUSH.
+    /// As for [`OpenFile::flush`], which `close(2)` returns; `ENOSYS` without
+    /// [`locks`](crate::SessionOptions::locks) if no file system of the tree can fail here
+    /// ([`Vfs::wants_flushes`](vfs::Vfs::wants_flushes)): the kernel then sends no more FLUSH.
     pub fn flush(&self, node: u64, handle: u64, lock_owner: u64) -> Result<(), Errno> {
         if self.options.locks {
             self.locks.end(node, lock_owner);
@@ -173,7 +174,8 @@ impl Session {
         self.options.locks || self.files.get(handle).is_some_and(|open| open.file.wants_flush())
     }
 
-    /// The part of RELEASE that ends locks: those set by the open file `handle`, and those of `flock_owner`.
+    /// The part of RELEASE that ends locks: the locks set by the open file `handle`, and the locks
+    /// of `flock_owner`.
     pub fn release_locks(&self, node: u64, handle: u64, flock_owner: Option<u64>) {
         if self.options.locks {
             self.locks.release(node, handle, flock_owner);

@@ -9,7 +9,7 @@ impl Session {
     /// LOOKUP. The kernel may cache an `ENOENT` for [`Session::negative_ttl`].
     ///
     /// # Errors
-    /// `ESTALE`; those of a walk of one step.
+    /// `ESTALE`; as for a walk of one step.
     pub fn lookup(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
         if matches!(name, b"." | b"..") && self.exports() {
             return self.look_up_handle(caller, parent, name == b"..");
@@ -23,7 +23,8 @@ impl Session {
         self.entry(caller, self.with_room(caller, &dir, look)?)
     }
 
-    /// Looks up `name` in `dir` for the kernel, and counts it: as a miss if the tree asked the file system.
+    /// Looks up `name` in `dir` for the kernel, and counts it: as a miss if the tree called the
+    /// file system.
     pub(super) fn look_up(&self, caller: &Caller, dir: &PathRef, name: &[u8]) -> Result<PathRef, Errno> {
         let asked = self.vfs.names_asked_here();
         let found = self.callers.looking(caller, |context| context.hold(Base::at(dir), name, false));
@@ -40,8 +41,8 @@ impl Session {
     /// MKNOD.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::mknod_labelled`]; `EINVAL` for a label outside of `security.`; `EPERM` if the session acts with
-    /// credentials that may not set labels; `ESTALE`.
+    /// As for [`vfs::Context::mknod_labelled`]; `EINVAL` for a label outside of `security.`;
+    /// `EPERM` if the session acts with credentials that may not set labels; `ESTALE`.
     pub fn mknod(
         &self,
         caller: &Caller,
@@ -72,7 +73,7 @@ impl Session {
     /// SYMLINK.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::symlink`]; as for [`mknod`](Self::mknod).
+    /// As for [`vfs::Context::symlink`] and [`mknod`](Self::mknod).
     pub fn symlink(
         &self,
         caller: &Caller,
@@ -92,7 +93,7 @@ impl Session {
     /// LINK.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::link`]; `ESTALE`.
+    /// As for [`vfs::Context::link`]; `ESTALE`.
     pub fn link(&self, caller: &Caller, node: u64, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
         let (held, dir) = (self.node(node)?, self.node(parent)?);
         // The host also checks whether the caller may link this file (`protected_hardlinks`).
@@ -135,7 +136,7 @@ impl Session {
     /// UNLINK.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::unlink`]; `ESTALE`.
+    /// As for [`vfs::Context::unlink`]; `ESTALE`.
     pub fn unlink(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
         let dir = self.node(parent)?;
         let context = self.callers.making_in(caller, 0, 0, &[&dir]);
@@ -145,7 +146,7 @@ impl Session {
     /// RMDIR.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::rmdir`]; `ESTALE`.
+    /// As for [`vfs::Context::rmdir`]; `ESTALE`.
     pub fn rmdir(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
         let dir = self.node(parent)?;
         let context = self.callers.making_in(caller, 0, 0, &[&dir]);
@@ -155,7 +156,7 @@ impl Session {
     /// RENAME, RENAME2, with the flags of `renameat2(2)`.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::rename`]; `EINVAL` for unknown flags; `ESTALE`.
+    /// As for [`vfs::Context::rename`]; `EINVAL` for unknown flags; `ESTALE`.
     pub fn rename(&self, caller: &Caller, from: NameIn<'_>, to: NameIn<'_>, flags: u32) -> Result<(), Errno> {
         let flags = RenameFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
         let (dir, new_dir) = (self.node(from.parent)?, self.node(to.parent)?);

@@ -1,4 +1,4 @@
-//! NodeBudget in a full cache: a request that finds none waits until the kernel has forgotten something.
+//! Nodes in a full cache: a request that finds no room waits until the kernel has forgotten a node.
 //!
 //! # What it is
 //! Nodes pin the cache, and only the kernel's FORGET removes a node. If the cache is full and everything in it is held, or the
@@ -10,10 +10,11 @@
 //! than one request that waits.
 //!
 //! # How it is locked
-//! One mutex around the users whose requests wait; the condition variable is signalled at each node that goes meanwhile.
+//! One mutex around the users whose requests wait; each removal of a node signals the condition
+//! variable meanwhile.
 //!
 //! # Where it comes from
-//! `shrink_dcache_sb` and the waits of `prune_dcache` in Linux do this for a cache that the kernel has to itself.
+//! `shrink_dcache_sb` and the waits of `prune_dcache` in Linux, whose cache has no other user.
 
 use super::user_budget::Level;
 use super::{Caller, Session};

@@ -90,7 +90,8 @@ impl Session {
         known.filter(|(_, known)| known.identity() == inode).collect()
     }
 
-    /// Whether the kernel knows the node, or will when it has taken a reply that is under way.
+    /// Whether the kernel has the node, or will have it when it has taken a reply that is under
+    /// way.
     pub(crate) fn knows(&self, id: u64) -> bool {
         self.nodes.find(id).is_some()
     }
@@ -104,8 +105,8 @@ impl Session {
         }
     }
 
-    /// Calls `send` with notices that invalidate every node and every name that the kernel knows. It does not know absent
-    /// names for long: [`Session::negative_ttl`].
+    /// Calls `send` with notices that invalidate every node and every name that the kernel has. It
+    /// does not keep absent names for long: [`Session::negative_ttl`].
     pub(crate) fn everything(&self, mut send: impl FnMut(Notice)) {
         self.nodes.for_each(|id, held: Arc<Node>| {
             send(Notice::InvalInode { node: id, offset: 0, len: 0 });
@@ -142,25 +143,26 @@ impl Session {
         self.expires_names.load(Relaxed)
     }
 
-    /// Notes that the kernel cannot prune.
     pub(crate) fn note_kernel_without_prune(&self) {
         self.cannot_prune.store(true, Relaxed);
     }
 
-    /// Asks the kernel to drop names that it did not use lately, if it knows too many nodes.
+    /// Requests that the kernel drops names that it did not use lately, if it has too many nodes.
     pub(super) fn make_space(&self) {
         if self.nodes.len() > self.options.max_nodes {
             self.ask_to_drop(BATCH, |_| true);
         }
     }
 
-    /// Asks the kernel to drop a quarter of its names: the cache of the tree is full, and nodes pin all of it.
+    /// Requests that the kernel drops a quarter of its names: the cache of the tree is full, and
+    /// nodes pin all of it.
     #[cold]
     pub(super) fn make_much_room(&self) {
         self.drop_coldest((self.nodes.len() / 4 + BATCH).min(QUEUED_NOTICES / 4), |_| true);
     }
 
-    /// Asks the kernel to drop names of the caller, whose share of the cache is used up, or will be soon.
+    /// Requests that the kernel drops names of the caller, whose share of the cache is used up, or
+    /// will be soon.
     #[cold]
     pub(super) fn make_room_of(&self, caller: &Caller) {
         self.drop_coldest(BATCH, |node| node.is_of(caller.uid));
@@ -204,7 +206,7 @@ impl Session {
         self.files.any(|open| open.file.held().identity() == inode)
     }
 
-    /// The name of `held`, as the kernel knows it.
+    /// The name of `held` in the kernel's cache.
     fn name_of(&self, held: &PathRef) -> Option<(u64, Box<[u8]>)> {
         let (parent, name) = held.parent_and_name()?;
         let nodes = self.nodes_of(parent.identity(), self.shown_ino_of(&parent).ok()?);

@@ -1,10 +1,10 @@
-//! What a session shows of a tree, and with which rights.
+//! The part of a tree that a session shows, and the rights with which it acts.
 
 use std::fmt;
 use vfs::{Base, Context, Credentials, Errno, PathRef, Vfs};
 
-/// A part of a tree to serve: all of it, with the rights of each caller, or what is below a directory, with the rights of a
-/// context.
+/// A part of a tree to serve: all of it, with the rights of each caller, or everything below a
+/// directory, with the rights of a context.
 pub struct Part {
     pub(super) context: Context,
     pub(super) root: PathRef,
@@ -16,19 +16,20 @@ impl Part {
     /// The whole tree. Each caller acts with its own rights.
     ///
     /// # Errors
-    /// Those of opening the root directory.
+    /// As for opening the root directory.
     pub fn whole(vfs: &Vfs) -> Result<Self, Errno> {
         let context = vfs.context();
         let root = context.hold(Base::CWD, b"/", true)?;
         Ok(Self { context, root, acts_as: None })
     }
 
-    /// What is at and below the directory `dir` from `base`. All callers act with the credentials that `context` has now: new
-    /// files belong to its user, and what it may not do fails. Where the kernel checks permissions, it also checks the rights
-    /// of each caller.
+    /// The part at and below the directory `dir` from `base`. All callers act with the credentials
+    /// that `context` has at this call: new files belong to its user, and an operation that this
+    /// user may not do fails. Where the kernel checks permissions, it also checks the rights of
+    /// each caller.
     ///
     /// # Errors
-    /// Those of a walk; `ENOTDIR`; `EACCES` without permission to search the directory.
+    /// As for a walk; `ENOTDIR`; `EACCES` without permission to search the directory.
     pub fn below(context: &Context, base: Base<'_>, dir: &[u8]) -> Result<Self, Errno> {
         let root = context.hold(base, dir, true)?;
         if !root.is_dir() {

@@ -1,4 +1,5 @@
-//! Whether the calling thread serves a request of a session: the kernel knows what such a request changes.
+//! Whether the calling thread serves a request of a session. The kernel needs no notice of the
+//! changes by such a request.
 
 use super::Session;
 use std::cell::Cell;
@@ -9,7 +10,8 @@ thread_local! {
     static SERVED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While it exists, changes by the calling thread are those of a request of the session, which sends no notices of them.
+/// While it exists, the changes of the calling thread belong to a request of the session, which
+/// sends no notices of them.
 #[derive(Debug)]
 #[must_use]
 pub struct Serving {

@@ -1,11 +1,12 @@
 //! Set-id bits: cleared when a caller without `CAP_FSETID` changes the contents of a file.
 //!
 //! # What it is
-//! The kernel leaves this to the server (`FUSE_HANDLE_KILLPRIV_V2`), because the mode that it has cached may be old. It marks
-//! each WRITE, and each SETATTR of the length, whose caller has no `CAP_FSETID`. FALLOCATE has no such flag, so the session
-//! infers it from the user: all but root. OPEN has one, but only with `O_TRUNC`, which the kernel does not send here. Before a
-//! change of a file with such bits, the kernel also sends a SETATTR that changes nothing, and takes the mode of its reply for
-//! the new one.
+//! The kernel leaves this to the server (`FUSE_HANDLE_KILLPRIV_V2`), because the mode that it has
+//! cached may be old. It marks each WRITE, and each SETATTR of the length, whose caller has no
+//! `CAP_FSETID`. FALLOCATE has no such flag, so the session infers it from the user: all but root.
+//! OPEN has one, but only with `O_TRUNC`, which the kernel does not send here. Before a change of a
+//! file with such bits, the kernel also sends a SETATTR that changes nothing, and takes the mode in
+//! the reply as the new one.
 //!
 //! A tree in memory clears the bits by its own mode. A host directory must clear those that the host has now, in the same
 //! call that changes the contents: [`without_fsetid`] takes the capability from the thread, so that the host's kernel does it.
@@ -35,7 +36,7 @@ pub(crate) fn without_fsetid<R>(f: impl FnOnce() -> R) -> R {
 /// The capabilities of a thread; dropping this restores them.
 struct Restored(CapabilitySets);
 
-/// `None`: the thread has no such capability.
+/// `None`: the thread does not have the capability.
 fn take_fsetid() -> Option<Restored> {
     let before = capabilities(None).ok()?;
     let effective = before.effective - CapabilitySet::FSETID;
@@ -59,7 +60,7 @@ impl Drop for Restored {
     }
 }
 
-/// Whether `mode` is that of a file that runs with the rights of its owner or group.
+/// Whether a file with `mode` runs with the rights of its owner or group.
 fn has_set_ids(attr: &Attr) -> bool {
     attr.kind() == S_IFREG && attr.mode & SET_IDS != 0
 }

@@ -1,8 +1,8 @@
 //! SETATTR: changes of attributes, the length among them.
 //!
 //! # What it is
-//! The length changes through the open file that the request names, with the rights of its opener; all else changes with those of
-//! the caller. For set-id bits see `set_ids`.
+//! The length changes through the open file that the request names, with the rights of its opener;
+//! all else changes with the caller's rights. For set-id bits see `set_ids`.
 //!
 //! # Where it comes from
 //! `fuse_do_setattr` in Linux's `fs/fuse/dir.c`.
@@ -18,7 +18,7 @@ impl Session {
     /// root has opened the file, or without a handle, if `caller` is root.
     ///
     /// # Errors
-    /// `ESTALE`; those of [`vfs::Context::set_attr`].
+    /// `ESTALE`; as for [`vfs::Context::set_attr`].
     pub fn setattr(
         &self,
         caller: &Caller,
@@ -75,7 +75,7 @@ impl Session {
             both_now(&mut set);
         }
         let context = self.callers.changing(caller, owner, &set);
-        // The context of another user than root has no right to keep the bits.
+        // A user other than root has no right to keep the bits.
         let attr = if is_done {
             held.attr()?
         } else if keeps == Keeps::Nothing && caller.acting().0 == 0 && set.size.is_some() {
@@ -88,7 +88,8 @@ impl Session {
         Ok(self.shown_of(node, &held, attr))
     }
 
-    /// Sets the times of the kernel's writes. A file that may only grow keeps those of the writes that the tree has done.
+    /// Sets the times of the kernel's writes. A file that may only grow keeps the times that the
+    /// tree's own writes set.
     fn note_writes(&self, held: &PathRef, times: &SetAttr) -> Result<Attr, Errno> {
         match self.callers.everyone().set_attr_held(held, times) {
             Err(Errno::EPERM) => held.attr(),
@@ -107,8 +108,9 @@ impl Session {
     }
 }
 
-/// With writeback the kernel sends `utimes(path, NULL)` with its own time for `mtime` and the server's for `atime`. Only the
-/// owner may set a given time; the kernel has checked that, so from another user this pair means the time of now twice.
+/// With writeback the kernel sends `utimes(path, NULL)` with its own time for `mtime` and the
+/// server's for `atime`. Only the owner may set a given time; the kernel has checked that, so from
+/// another user this pair means the current time, twice.
 fn both_now(set: &mut SetAttr) {
     if let (Some(SetTime::Now), Some(SetTime::At(_))) = (set.atime, set.mtime) {
         set.mtime = Some(SetTime::Now);

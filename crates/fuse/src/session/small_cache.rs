@@ -83,7 +83,7 @@ impl SmallCase {
 #[test]
 fn a_lookup_in_a_full_cache_waits_until_the_kernel_has_forgotten_names() {
     let case = SmallCase::new();
-    // Many times what the cache has room for.
+    // Many times the room of the cache.
     assert_eq!(case.count(&SUPER, 0, 5 * ENTRIES), 5 * ENTRIES);
     assert!((case.session.known_nodes() as u64) < ENTRIES);
 }

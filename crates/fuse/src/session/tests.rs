@@ -151,7 +151,7 @@ fn changes_of_the_tree_become_notices_unless_the_session_makes_them() {
 fn the_kernel_gets_notices_of_what_it_knows_and_of_nothing_else() {
     let case = case(SessionOptions::default());
     let invalidator = &case.invalidator;
-    // The tree knows d and f; the kernel only the root.
+    // The tree has d and f; the kernel has only the root.
     case.vfs.context().attr(Base::CWD, b"/d/f", true).unwrap();
     invalidator.entry(ROOT, b"d");
     assert_eq!(case.sent(), [Sent::Entry(ROOT_NODE, b"d".into())]);

@@ -1,16 +1,19 @@
 //! Return of the memory that the program's allocator keeps after the kernel has forgotten many nodes.
 //!
 //! # What it is
-//! A count of forgotten nodes. A node and its file are a few small allocations, and so are 64 KiB of contents. glibc's
-//! allocator keeps what was freed for the next allocations, spread over its arenas: of a mount of ram: with 200,000 files,
-//! all removed, 20 of 32 MiB. Each time that much was forgotten ([`LEAST`], and twice as many nodes as are left), it is
-//! called to return free pages.
+//! A count of forgotten nodes. A node and its file are a few small allocations, and so are 64 KiB
+//! of contents. glibc's allocator keeps freed memory for the next allocations, spread over its
+//! arenas: for a mount of ram: with 200,000 files, all removed, 20 of 32 MiB. Each time enough
+//! nodes were forgotten ([`LEAST`], and twice as many as are left), it is called to return free
+//! pages.
 //!
 //! # What it is not
-//! A timer: a mount without requests does nothing. What fewer nodes leave stays, about half a mebibyte.
+//! A timer: a mount without requests does nothing. The memory of fewer nodes stays, about half a
+//! mebibyte.
 //!
 //! # How it is locked
-//! Not at all; the thread whose forget completes the count does the work, some milliseconds for each 100 MiB.
+//! No lock. The thread whose forget completes the count does the work, some milliseconds for each
+//! 100 MiB.
 //!
 //! # Where it comes from
 //! `malloc_trim(3)`.
@@ -30,7 +33,7 @@ pub(super) struct Trim {
 }
 
 impl Trim {
-    /// Counts a node with so many bytes of contents that the kernel has forgotten, when it knows `known` others.
+    /// Counts a forgotten node with so many bytes of contents; the kernel has `known` others.
     pub(super) fn forgot(&self, bytes: u64, known: usize) {
         if self.count(bytes, known) {
             prim::mem::trim();

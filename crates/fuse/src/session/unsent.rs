@@ -1,11 +1,13 @@
-//! Data that the kernel has collected and not sent: with writeback, those of files that are open for writing.
+//! Data that the kernel has collected and not sent: with writeback, the data of files that are open
+//! for writing.
 //!
 //! # What it is
 //! A request that depends on all data of a file first makes the kernel send them: a notice that invalidates the file's data
 //! ends when they are written. The writes are requests too, so a thread that serves requests must not wait for that end.
 //!
 //! # Where it comes from
-//! `fuse_reverse_inval_inode` in Linux's `fs/fuse/inode.c`, and `invalidate_inode_pages2_range`, which writes what is dirty.
+//! `fuse_reverse_inval_inode` in Linux's `fs/fuse/inode.c`, and `invalidate_inode_pages2_range`,
+//! which writes dirty pages.
 
 use super::Session;
 use crate::notices::{Notice, Notices};

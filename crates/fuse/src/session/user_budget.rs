@@ -1,10 +1,12 @@
-//! UserBudgets of users in the caches of the tree: how much of them the nodes that each user has looked up may pin.
+//! Budgets of users in the caches of the tree: the part that the nodes that each user has looked up
+//! may pin.
 //!
 //! # What it is
-//! A node pins an entry of a cache that has a budget, until the kernel forgets the node. For a file that is watched, open or a
-//! working directory that is as long as its user wants. So each node is charged to the user whose lookup made it, and a user
-//! gets no further ones beyond a share: the charges of one user must not exceed what the charges of all users leave of the
-//! budget. One user can have a half, two can have a third each, and so on: some is always free for others.
+//! A node pins an entry of a cache that has a budget, until the kernel forgets the node. For a file
+//! that is watched, open or a working directory that is as long as its user wants. So each node is
+//! charged to the user whose lookup made it, and a user gets no further ones beyond a share: the
+//! charges of one user must not exceed the free part of the budget. One user can have a half, two
+//! can have a third each, and so on: some is always free for others.
 //!
 //! Root and the mounting user are trusted: they are charged nothing. Half-way to its limit, the session requests that the
 //! kernel drops names of that user, so that only users whose files cannot be dropped reach it.
@@ -96,11 +98,11 @@ pub(super) enum Level {
 struct Share {
     uid: u32,
     bytes: AtomicU64,
-    /// Those of all users there.
+    /// The bytes of all users there.
     of_all: Arc<AtomicU64>,
 }
 
-/// What one node takes of a share, until this is dropped.
+/// The bytes that one node takes of a share, until this is dropped.
 struct Charge {
     share: Arc<Share>,
     bytes: u64,

@@ -15,7 +15,7 @@ impl Session {
     /// GETXATTR: the whole value.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::get_xattr`]; `EOPNOTSUPP` for an ACL, if ACLs are off; `ESTALE`.
+    /// As for [`vfs::Context::get_xattr`]; `EOPNOTSUPP` for an ACL, if ACLs are off; `ESTALE`.
     pub fn getxattr(&self, caller: &Caller, node: u64, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         self.check_acl_option(name)?;
         let held = self.node(node)?;
@@ -25,7 +25,7 @@ impl Session {
     /// LISTXATTR: names, each followed by a NUL byte.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::list_xattrs`]; `ESTALE`.
+    /// As for [`vfs::Context::list_xattrs`]; `ESTALE`.
     pub fn listxattr(&self, caller: &Caller, node: u64) -> Result<Vec<u8>, Errno> {
         let held = self.node(node)?;
         let names = self.callers.looking(caller, |context| context.list_xattrs_held(&held))?;
@@ -37,7 +37,8 @@ impl Session {
     /// SETXATTR, with the flags of `setxattr(2)`.
     ///
     /// # Errors
-    /// `EINVAL` for other flags; those of [`vfs::Context::set_xattr`]; `EOPNOTSUPP` for an ACL, if ACLs are off; `ESTALE`.
+    /// `EINVAL` for other flags; as for [`vfs::Context::set_xattr`]; `EOPNOTSUPP` for an ACL, if
+    /// ACLs are off; `ESTALE`.
     pub fn setxattr(&self, caller: &Caller, node: u64, name: &[u8], value: &[u8], flags: i32) -> Result<(), Errno> {
         let how = match flags {
             0 => SetXattr::Any,
@@ -53,7 +54,7 @@ impl Session {
     /// REMOVEXATTR.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::remove_xattr`]; `EOPNOTSUPP` for an ACL, if ACLs are off; `ESTALE`.
+    /// As for [`vfs::Context::remove_xattr`]; `EOPNOTSUPP` for an ACL, if ACLs are off; `ESTALE`.
     pub fn removexattr(&self, caller: &Caller, node: u64, name: &[u8]) -> Result<(), Errno> {
         self.check_acl_option(name)?;
         let held = self.node(node)?;

@@ -1,4 +1,5 @@
-//! Requests on attributes: those of `stat(2)`, extended ones, the body of a link, free room, permissions.
+//! Requests on attributes: `stat(2)`, extended attributes, the body of a link, free room,
+//! permissions.
 
 use super::Transport;
 use super::convert::{self, attr, caller, set_attr};

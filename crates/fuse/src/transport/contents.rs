@@ -13,7 +13,8 @@ use fusedev::wire::{Body, Operation, Request};
 use std::sync::Arc;
 use vfs::Errno;
 
-/// The longest read, in bytes: that of the protocol, and a page. A request for more gets that much memory of a thread at most.
+/// The longest read, in bytes: the protocol's longest, and a page. A request for more gets at most
+/// that much memory of a thread.
 const MAX_READ: u32 = fusedev::wire::init::MAX_WRITE + 4096;
 
 /// The longest body of a reply to a read or listing of `size` bytes.

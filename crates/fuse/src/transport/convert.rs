@@ -1,4 +1,4 @@
-//! Conversions between the types of the tree and those of the protocol.
+//! Conversions between the types of the tree and the types of the protocol.
 
 use crate::session::{Caller, Entry, FileLock, LockFamily};
 use fusedev::wire::Request;
@@ -92,7 +92,7 @@ pub(super) fn statx((found, ttl, birth): &(Attr, Duration, Option<i64>)) -> Stat
     StatxOut { attr_valid: ttl.as_secs(), attr_valid_nsec: ttl.subsec_nanos(), stat, ..StatxOut::default() }
 }
 
-/// There is no such name, which the kernel may cache for `ttl`.
+/// The name does not exist; the kernel may cache that for `ttl`.
 pub(super) fn absent(ttl: Duration) -> EntryOut {
     EntryOut { entry_valid: ttl.as_secs(), entry_valid_nsec: ttl.subsec_nanos(), ..EntryOut::default() }
 }

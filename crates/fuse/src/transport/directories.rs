@@ -78,7 +78,7 @@ impl Transport {
                 }
             };
             let entry = convert::entry(&found);
-            // The kernel takes the type from here, which may be another than that of the listing.
+            // The kernel takes the type from here; the listing may have another.
             let dirent = Dirent { kind: found.attr.mode >> 12, ..dirent(listed, found.node) };
             let has_room = body.put_dirent_plus(limit, entry, dirent, listed.name);
             if has_room {

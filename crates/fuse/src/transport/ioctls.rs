@@ -77,10 +77,10 @@ fn extended(flags: InodeFlags) -> u32 {
     BOTH.iter().filter(|(ours, _)| flags.contains(*ours)).fold(0, |all, (_, theirs)| all | theirs)
 }
 
-/// `flags`, with those of `set` that have a number there.
+/// `flags`, with those bits of `set` that have a number there.
 ///
 /// # Errors
-/// `EOPNOTSUPP` for what is not a flag here.
+/// `EOPNOTSUPP` for a bit that is not a flag here.
 fn changed(flags: InodeFlags, set: &Fsxattr) -> Result<InodeFlags, Errno> {
     /// Says that the file has extended attributes; programs pass it back.
     const HAS_ATTR: u32 = 0x8000_0000;

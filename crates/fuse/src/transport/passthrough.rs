@@ -28,7 +28,7 @@ use std::sync::{Arc, Weak};
 pub(super) struct Backings {
     /// Registrations, by node.
     by_node: Mutex<HashMap<u64, Weak<Backing>>>,
-    /// The same, by the handles that keep them.
+    /// Registrations, by the handles that keep them.
     by_handle: Mutex<HashMap<u64, Arc<Backing>>>,
     /// The kernel refused one for good, so no other is tried.
     is_refused: AtomicBool,
@@ -83,8 +83,8 @@ impl Backings {
     }
 }
 
-/// Whether the kernel will refuse all backing files of this mount: it does not support them, this process has no right to
-/// register them, or the host's file system is itself stacked too deep.
+/// Whether the kernel refuses all backing files of this mount: it does not support them, this
+/// process has no right to register them, or the host's file system is itself stacked too deep.
 fn is_permanent(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     let reasons = [Errno::PERM, Errno::INVAL, Errno::NOTTY, Errno::NOSYS, Errno::OPNOTSUPP, Errno::LOOP];

@@ -2,9 +2,10 @@
 //! another one starts.
 //!
 //! # What it is
-//! A pool is the threads that serve the same requests: those of one queue of io_uring, or all that read `/dev/fuse`. Each enters
-//! ([`Member::enter`]) before a call into the tree, and leaves after it. The one that finds too few others outside calls the supervisor,
-//! a thread that waits for nothing else ([`Pools::lead`]). If nobody has entered or left for [`PATIENCE`], the supervisor starts another
+//! A pool is the threads that serve one queue of io_uring, or all threads that read `/dev/fuse`.
+//! Each enters ([`Member::enter`]) before a call into the tree, and leaves after it. A thread that
+//! finds too few others outside calls the supervisor, a thread that waits for nothing else
+//! ([`Pools::lead`]). If nobody has entered or left for [`PATIENCE`], the supervisor starts another
 //! thread, up to a limit of the pool.
 //!
 //! # What it is not
@@ -29,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(1);
 /// The pause until the supervisor looks again, if they were not.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// The same if a thread could not be started.
+/// The pause after a thread could not be started.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// One call that has begun or ended, in the word of a pool.
@@ -65,7 +66,7 @@ struct Pool {
     is_calm: AtomicBool,
 }
 
-/// What the supervisor does to a pool, given by its place.
+/// The supervisor's actions on a pool, given by its place.
 pub(super) struct Actions<'a> {
     /// Starts another thread.
     pub(super) spawn_at: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
@@ -75,7 +76,7 @@ pub(super) struct Actions<'a> {
     pub(super) wake: &'a (dyn Fn(usize) + Sync),
 }
 
-/// Why the supervisor goes on.
+/// Why the supervisor wakes.
 #[derive(PartialEq, Eq)]
 enum Reason {
     Called,
@@ -127,7 +128,8 @@ impl Pools {
     }
 
     fn has_others(&self) -> bool {
-        // Relaxed, here and below: a pool is one word, and what the supervisor must see was stored before the call.
+        // Relaxed, here and below: a pool is one word, and the stores that the supervisor must see
+        // come before the call.
         self.list.iter().any(|pool| threads(pool.word.load(Relaxed)) > pool.first)
     }
 
@@ -259,7 +261,7 @@ pub(super) struct EndOfAll {
 }
 
 impl EndOfAll {
-    /// The connection goes on.
+    /// The connection continues.
     pub(super) fn is_mine_alone(&self) {
         self.is_mine_alone.set(true);
     }

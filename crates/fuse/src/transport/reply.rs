@@ -23,19 +23,19 @@ pub trait Channel: Send + Sync + core::fmt::Debug {
     /// Replies to the request `unique` with `body`; if `error` is not 0, with that errno and without a body.
     ///
     /// # Errors
-    /// Those of [`Device::reply`].
+    /// As for [`Device::reply`].
     fn reply(&self, unique: u64, error: i32, body: &[u8]) -> io::Result<()>;
 
     /// Registers a file that the kernel then reads and writes by itself.
     ///
     /// # Errors
-    /// Those of [`Device::open_backing`].
+    /// As for [`Device::open_backing`].
     fn open_backing(&self, file: BorrowedFd<'_>) -> io::Result<i32>;
 
     /// Takes a registration back.
     ///
     /// # Errors
-    /// Those of [`Device::close_backing`].
+    /// As for [`Device::close_backing`].
     fn close_backing(&self, id: i32) -> io::Result<()>;
 }
 
@@ -161,7 +161,8 @@ mod tests {
     use crate::metrics::Gauge;
     use parking_lot::Mutex;
 
-    /// A channel that writes down what is sent by it, after what was done before, and checks that nothing was recorded.
+    /// A channel that logs each reply after the actions before it, and checks that the metrics have
+    /// no record of the request yet.
     #[derive(Debug)]
     struct Recorded<'a>(&'a Mutex<Vec<String>>, &'a Metrics, usize);
 

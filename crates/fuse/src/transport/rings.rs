@@ -1,22 +1,25 @@
 //! The threads that serve requests through io_uring.
 //!
 //! # What it is
-//! [`Rings::start`] makes the threads, each with a ring and the memory of its slots, before INIT is answered.
-//! [`Rings::register`] gives the kernel the slots of all after that; from then on they serve, until the connection is over. In
-//! this order only the kernel's refusal can come between the reply, after which it keeps every request until all queues have
-//! slots, and the slots. When it refuses, it goes on through `/dev/fuse`.
+//! [`Rings::start`] makes the threads, each with a ring and the memory of its slots, before INIT is
+//! answered. Then [`Rings::register`] gives the kernel the slots of all threads, and they serve
+//! until the connection is over. After the reply to INIT the kernel keeps every request until all
+//! queues have slots. In this order only its refusal can come in between. When the kernel refuses,
+//! it continues through `/dev/fuse`.
 //!
-//! When all threads of a queue but one are inside calls that hang, another one starts, and registers a slot
-//! ([`pool`](super::pool)). It comes that early because the kernel puts only new requests into a new slot: those that it has kept until
-//! then wait for the next reply. If some were kept nevertheless, the new thread makes the kernel send a request that needs nothing but a
+//! When all threads of a queue but one are inside calls that hang, another one starts, and
+//! registers a slot ([`pool`](super::pool)). It comes that early because the kernel puts only new
+//! requests into a new slot: the requests that it has kept before wait for the next reply. If it
+//! kept some nevertheless, the new thread makes the kernel send a request that needs nothing but a
 //! reply: [`wake`].
 //!
 //! # What it is not
 //! All of the connection: FORGET, INTERRUPT and replies to notices come through `/dev/fuse`.
 //!
 //! # Limitations
-//! Two requests that hang and come to one queue within the same milliseconds, when all its other threads hang, may leave the second
-//! in the kernel until the next request comes to that queue, or any of them is answered: if the kernel knows no file yet (`wake`).
+//! Two requests that hang may come to one queue within the same milliseconds, when all its other
+//! threads hang. If the kernel has no file yet (`wake`), the second may stay in the kernel until
+//! the next request comes to that queue, or any of them is answered.
 //!
 //! # How it is locked
 //! Each thread has its ring. Replies of other threads reach it through [`replies`].
@@ -53,7 +56,7 @@ const FIRST_ROUSED: u64 = 1 << 62;
 #[derive(Debug)]
 pub(super) struct Rings {
     shared: Arc<Shared>,
-    /// What the threads of each pool do.
+    /// The work of the threads of each pool.
     groups: Vec<Group>,
     starting: Vec<RingThread>,
     queues: BTreeSet<u16>,
@@ -61,7 +64,7 @@ pub(super) struct Rings {
     count: usize,
 }
 
-/// What all threads share.
+/// State that all threads share.
 #[derive(Debug)]
 struct Shared {
     transport: Arc<Transport>,
@@ -160,7 +163,7 @@ impl Rings {
     /// Waits until all threads have ended. The connection must be over, or [stopped](Stop::stop).
     ///
     /// # Errors
-    /// That of the first that has one, which is a defect. All others have then ended, too.
+    /// The error of the first thread that has one, which is a defect. All others have ended, too.
     pub(super) fn join(self) -> io::Result<()> {
         self.shared.pools.end();
         self.shared.threads.join(END_LIMIT)
@@ -227,8 +230,9 @@ impl Shared {
         Ok(RingThread { actions, reports })
     }
 
-    /// Makes the kernel send a request to each of these queues, whose reply makes it send one that waits there. `files`: nodes, of
-    /// which one must be a file that the kernel knows.
+    /// Makes the kernel send a request to each of these queues. The reply makes the kernel send a
+    /// request that waits there. `files`: nodes; the kernel must have at least one of them as a
+    /// file.
     fn wake(&self, queues: &[u16], files: &[u64]) {
         let Ok(before) = sched_getaffinity(None) else { return };
         for queue in queues {
@@ -248,7 +252,7 @@ impl Shared {
 /// Makes the kernel send a request that has no reply, with the next number of `unique`.
 ///
 /// # Errors
-/// None of `files` is a file that the kernel knows.
+/// The kernel has none of `files` as a file.
 pub(super) fn wake(device: &Device, files: &[u64], unique: impl Fn() -> u64) -> io::Result<()> {
     let none = Err(io::ErrorKind::NotFound.into());
     let send = |file: &u64| device.notify(RETRIEVE, &notice::retrieve(*file, unique()));

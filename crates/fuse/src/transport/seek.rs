@@ -1,10 +1,11 @@
 //! LSEEK: where data and holes are, also in files whose data the kernel has not sent yet.
 //!
 //! # What it is
-//! With writeback, the tree does not have all data of a file that is open for writing, so it would report a hole, or the end
-//! of the file, where there are data; a program that copies a file by its data would lose them. So such a request first makes
-//! the kernel send what it has, by a notice. The writes come before the notice's end and are served by the threads that serve
-//! requests; the notice must not be waited for on one of those.
+//! With writeback, the tree does not have all data of a file that is open for writing, so it would
+//! report a hole, or the end of the file, where there are data; a program that copies a file by its
+//! data would lose them. So such a request first makes the kernel send its data, by a notice. The
+//! writes come before the notice's end and are served by the threads that serve requests; none of
+//! those threads may wait for the notice.
 //!
 //! # Where it comes from
 //! `fuse_lseek` in Linux's `fs/fuse/file.c`, which sends the request without the data before it; `lseek(2)`.

@@ -1,9 +1,9 @@
 //! The sender of notices through `/dev/fuse`.
 //!
 //! # What it is
-//! A notice about a name only expires it (`FUSE_EXPIRE_ONLY`, Linux 6.2) where the kernel can. Without that flag,
-//! `FUSE_NOTIFY_INVAL_ENTRY` unhashes the name and unmounts what is mounted there: `getcwd(2)` then fails in a process that
-//! has its working directory there.
+//! A notice about a name only expires it (`FUSE_EXPIRE_ONLY`, Linux 6.2) where the kernel can.
+//! Without that flag, `FUSE_NOTIFY_INVAL_ENTRY` unhashes the name and unmounts a mount there:
+//! `getcwd(2)` then fails in a process that has its working directory there.
 //!
 //! # Where it comes from
 //! `fuse_reverse_inval_entry` and `fuse_notify_prune` in Linux's `fs/fuse`; `linux/fuse.h`.
@@ -30,14 +30,14 @@ pub(crate) struct KernelSender {
     pub(crate) session: Weak<Session>,
 }
 
-/// Whether the kernel does not know what a notice is about.
+/// Whether the kernel does not have the node or name that a notice is about.
 fn is_unknown(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::NOENT)
 }
 
-/// Sends a notice about a node, and again while the kernel does not know the node and the session `knows` it: a reply may be under
-/// way with the node's first attributes, which are older than the notice. The kernel takes them when the process runs that waits
-/// for the reply.
+/// Sends a notice about a node. Sends it again while the kernel does not have the node and the
+/// session `knows` it: a reply may be under way with the node's first attributes, which are older
+/// than the notice. The kernel takes them when the process that waits for the reply runs.
 fn until_known(send: impl Fn() -> io::Result<()>, knows: impl Fn() -> bool) -> io::Result<()> {
     let mut wait = FIRST_WAIT;
     loop {
@@ -101,7 +101,8 @@ mod tests {
     #[test]
     fn a_notice_about_a_node_that_the_kernel_does_not_know_yet_is_sent_again() {
         let unknown = || Err(Errno::NOENT.into());
-        // How many times the kernel does not know the node, whether the session does, and how often the notice is sent.
+        // How many times the kernel does not have the node, whether the session has it, and how
+        // often the notice is sent.
         for (misses, knows, sends) in [(0, true, 1), (2, true, 3), (2, false, 1)] {
             let sent = Cell::new(0);
             let send = || {

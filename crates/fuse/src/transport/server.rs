@@ -1,14 +1,15 @@
 //! The server of a connection: threads that receive its messages, from INIT to the end.
 //!
 //! # What it is
-//! [`Server::negotiate`] answers INIT; if the kernel offers io_uring, rings are there before. [`Server::begin`] registers their
-//! slots. [`Server::run`] serves, and returns when the connection is over and all threads have ended. With io_uring it reads
-//! what still comes through `/dev/fuse`. Without, it starts the threads: each reads a message, serves it, and reads the next;
-//! the kernel hands each message to one of them. When all of them are inside calls that hang, others start
-//! ([`pool`](super::pool)), and end when they were not needed for [`IDLE`].
+//! [`Server::negotiate`] answers INIT; if the kernel offers io_uring, rings are there before.
+//! [`Server::begin`] registers their slots. [`Server::run`] serves, and returns when the connection
+//! is over and all threads have ended. With io_uring it reads the messages that still come through
+//! `/dev/fuse`. Without, it starts the threads: each reads a message, serves it, and reads the
+//! next; the kernel hands each message to one of them. When all of them are inside calls that hang,
+//! others start ([`pool`](super::pool)), and end when they were not needed for [`IDLE`].
 //!
 //! # How it is locked
-//! Not at all. The threads share the [`Transport`].
+//! The threads share the [`Transport`].
 //!
 //! # Where it comes from
 //! `fuse_send_init` in Linux's `fs/fuse/inode.c`; `fuse_session_loop_mt` in libfuse.
@@ -70,7 +71,8 @@ pub(crate) struct Server {
 pub(crate) enum ServerError {
     /// Io_uring was [required](Uring::Required).
     NoRing(NoRing),
-    /// Those of the device; `EPROTO`: the kernel's protocol is too old; `ENOTCONN`: it has unmounted.
+    /// The errors of the device; `EPROTO`: the kernel's protocol is too old; `ENOTCONN`: it has
+    /// unmounted.
     Io(io::Error),
 }
 
@@ -141,7 +143,7 @@ impl Server {
         self.stop.clone()
     }
 
-    /// What carries requests.
+    /// The transport of requests.
     pub(crate) fn transport_kind(&self) -> TransportKind {
         match &self.rings {
             Ok(rings) => TransportKind::Ring { queues: rings.queues(), threads: rings.threads() },
@@ -162,7 +164,7 @@ impl Server {
     /// Serves until the connection is over. Then the session has ended, too. `abort` ends a connection that cannot be served.
     ///
     /// # Errors
-    /// That of the first thread that has one: `ECONNABORTED`; others are a defect.
+    /// The error of the first thread that has one: `ECONNABORTED`; others are a defect.
     pub(crate) fn run(self, abort: impl FnOnce()) -> io::Result<()> {
         let Self { transport, device, rings, stop, threads, clone_fd, buffer } = self;
         let result = match rings {
@@ -235,7 +237,8 @@ struct Reader {
 impl Reader {
     /// Serves until the connection is over, or until it is not needed any more.
     fn serve(self, device: &Arc<Device>) -> io::Result<()> {
-        // Dropped in the other order, also by a panic: whether it has failed is known when the others end.
+        // Dropped in the other order, also by a panic: whether it has failed is recorded when the
+        // others end.
         let end = self.member.end_of_all();
         StopAtEnd::new(self.stop.clone()).ends(self.serve_all(device, &end))
     }
@@ -260,8 +263,8 @@ impl Reader {
     }
 }
 
-/// Accepts the kernel's INIT. Rings are made before: once the kernel knows that there will be some, it keeps every request until
-/// each queue has slots.
+/// Accepts the kernel's INIT. Rings are made before: once the reply announces them, the kernel
+/// keeps every request until each queue has slots.
 fn accept(
     transport: &Arc<Transport>,
     device: &Arc<Device>,
@@ -308,7 +311,8 @@ fn accept(
     Ok(rings)
 }
 
-/// The loop of the thread that reads what comes through the device beside io_uring. It rests after a FORGET.
+/// The loop of the thread that reads the messages of the device beside io_uring. It rests after a
+/// FORGET.
 fn serve_beside_rings(transport: &Transport, device: &Arc<Device>, buffer: usize, stop: &Stop) -> io::Result<()> {
     let waker = Arc::new(Waker::new()?);
     stop.add(waker.clone());

@@ -2,9 +2,6 @@
 //!
 //! # How it is locked
 //! One mutex, which nobody holds while a thread serves.
-//!
-//! # Where it comes from
-//! Own code.
 
 use parking_lot::{Condvar, Mutex};
 use std::io;
@@ -12,7 +9,8 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a connection that is over waits for its threads. Nobody waits for what they do any more.
+/// How long a connection that is over waits for its threads. Nobody waits for their results any
+/// more.
 pub(super) const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// See the [module documentation](self).
@@ -44,7 +42,7 @@ impl Threads {
     /// Starts a thread.
     ///
     /// # Errors
-    /// Those of `pthread_create(3)`.
+    /// As for `pthread_create(3)`.
     pub(super) fn spawn(
         self: &Arc<Self>,
         name: &str,
@@ -64,7 +62,7 @@ impl Threads {
     /// Waits until all threads have ended, or for the time `limit`. Logs how many are left.
     ///
     /// # Errors
-    /// That of the first thread that has one.
+    /// The error of the first thread that has one.
     pub(super) fn join(&self, limit: Duration) -> io::Result<()> {
         let until = Instant::now() + limit;
         let mut state = self.state.lock();

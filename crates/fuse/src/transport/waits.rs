@@ -15,7 +15,7 @@ fn owner(request: &Request<'_>, lock: &LkIn) -> LockOwner {
 }
 
 impl Transport {
-    /// Replies to GETLK and SETLK, and to what is not served.
+    /// Replies to GETLK and SETLK, and to requests that are not served.
     pub(super) fn answer_lock(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
         match request.operation {
             Operation::Getlk(get) => {

@@ -53,7 +53,7 @@ pub(super) struct Slot {
     pub(super) queue: u16,
     /// `None`: it is [`Ours`](super::Ours), or was refused.
     pub(super) in_kernel: Option<InKernel>,
-    /// Bytes of names and data that were used since memory was given back.
+    /// Bytes of names and data that were used since memory was last released.
     used: usize,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Slot {
 pub struct Loan<'r> {
     /// The request.
     pub message: &'r [u8],
-    /// Memory for the body of the reply. Empty if the request has names or data, which lie there.
+    /// Memory for the body of the reply. Empty if the request has names or data, which are there.
     pub room: &'r mut [u8],
 }
 
@@ -89,7 +89,7 @@ impl Slot {
         (start + LIST) as u64
     }
 
-    /// Reads what the kernel has put here.
+    /// Reads the data that the kernel has put here.
     pub(super) fn arrived(&mut self) -> Arrived {
         let lengths = self.lengths();
         self.used = self.used.max(lengths.payload_sz as usize);
@@ -105,7 +105,8 @@ impl Slot {
         const HEADER: usize = size_of::<InHeader>();
         let bytes = self.memory.bytes();
         let (header, _) = InHeader::read_from_prefix(bytes).ok()?;
-        // The kernel does not state the length of the struct: it is what header, names and data leave of the whole.
+        // The kernel does not state the length of the struct: it is the rest of the whole after
+        // header, names and data.
         let operation = (header.len as usize).checked_sub(HEADER)?.checked_sub(arrived.data)?;
         if operation > LENGTHS - OPERATION {
             return None;

@@ -1,7 +1,7 @@
 //! The structs and numbers of the protocol, as `linux/fuse.h` (7.45) lays them out, with its names.
 //!
-//! Numbers are in the machine's byte order; there is no padding that the structs do not name. The size of each is checked when
-//! it is compiled.
+//! Numbers are in the machine's byte order. All padding has a name in the structs. The size of each
+//! is checked when it is compiled.
 
 #![allow(missing_docs, reason = "`linux/fuse.h` describes the fields")]
 
@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of the protocol.
 pub const MAJOR: u32 = 7;
-/// The newest minor version that is known here.
+/// The newest minor version that this code supports.
 pub const MINOR: u32 = 45;
 
 /// The node of the root directory.
@@ -41,7 +41,8 @@ structs! {
     /// Attributes. Seconds are signed (`as`); nanoseconds are below a billion.
     Attr { ino: u64, size: u64, blocks: u64, atime: u64, mtime: u64, ctime: u64, atimensec: u32, mtimensec: u32,
         ctimensec: u32, mode: u32, nlink: u32, uid: u32, gid: u32, rdev: u32, blksize: u32, flags: u32 } = 88;
-    /// A name's node, and how long the kernel may cache both. Node 0: there is no such name, and the kernel may cache that.
+    /// A name's node, and how long the kernel may cache both. Node 0: the name does not exist, and
+    /// the kernel may cache that.
     EntryOut { nodeid: u64, generation: u64, entry_valid: u64, attr_valid: u64, entry_valid_nsec: u32,
         attr_valid_nsec: u32, attr: Attr } = 128;
     AttrOut { attr_valid: u64, attr_valid_nsec: u32, dummy: u32, attr: Attr } = 104;
@@ -124,8 +125,8 @@ structs! {
     SuppGroups { nr_groups: u32 } = 4;
     /// The name of an attribute and a zero follow, then its value, of `size` bytes, and zeros up to a multiple of 8.
     Secctx { size: u32, padding: u32 } = 8;
-    /// What the memory of a request over io_uring has besides header and struct. `payload_sz`: bytes of names and data, of
-    /// the request or of the reply.
+    /// The rest of the memory of a request over io_uring, besides header and struct. `payload_sz`:
+    /// bytes of names and data, of the request or of the reply.
     UringEntInOut { flags: u64, commit_id: u64, payload_sz: u32, padding: u32, reserved: u64 } = 32;
     /// The argument of a command over io_uring.
     UringCmdReq { flags: u64, commit_id: u64, qid: u16, padding: [u8; 6] } = 24;
@@ -158,13 +159,13 @@ pub mod uring {
     numbers! { u32: REGISTER = 1, COMMIT_AND_FETCH = 2 }
 }
 
-/// Commands of `ioctl(2)` in `linux/fs.h`, those of programs of 64 bits: the kernel translates others.
+/// Commands of `ioctl(2)` in `linux/fs.h`, as in 64-bit programs: the kernel translates others.
 pub mod ioctl {
     /// The flags of an inode: `FS_*_FL`.
     pub const GETFLAGS: u32 = 0x8008_6601;
     /// Sets them.
     pub const SETFLAGS: u32 = 0x4008_6602;
-    /// The same flags as `FS_XFLAG_*`, and more: [`Fsxattr`](super::Fsxattr).
+    /// These flags as `FS_XFLAG_*`, and more: [`Fsxattr`](super::Fsxattr).
     pub const FSGETXATTR: u32 = 0x801c_581f;
     /// Sets them.
     pub const FSSETXATTR: u32 = 0x401c_5820;
@@ -209,7 +210,7 @@ pub mod statx {
     pub const BTIME: u32 = 0x800;
 }
 
-/// `FUSE_FSYNC_FDATASYNC`: the data, and what is needed to read them.
+/// `FUSE_FSYNC_FDATASYNC`: the data, and the attributes that are needed to read them.
 pub const FSYNC_DATA: u32 = 1;
 
 #[cfg(test)]

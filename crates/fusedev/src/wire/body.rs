@@ -1,8 +1,9 @@
-//! The body of a reply: what follows the header.
+//! The body of a reply, which follows the header.
 //!
 //! # What it is
-//! Memory that a thread uses again for each reply. It is as long as the longest body so far, and its bytes are initialised
-//! once: a read goes into it without another pass over them. Only what was written for a reply leaves with it.
+//! Memory that a thread uses again for each reply. It is as long as the longest body so far, and
+//! its bytes are initialised once: a read writes into it without another pass over them. Only the
+//! bytes that were written for a reply are sent with it.
 //!
 //! A body can begin in memory of somebody else ([`Body::lent`]), from where the reply need not be copied. One that outgrows
 //! that moves to its own.
@@ -31,7 +32,7 @@ impl<'m> Body<'m> {
         Self { memory: Vec::new(), lent: &mut [], has_moved: false, len: 0 }
     }
 
-    /// An empty one that begins in `lent`, and takes `memory` for what does not fit.
+    /// An empty one that begins in `lent`, and takes `memory` for bytes that do not fit.
     #[must_use]
     pub const fn lent(lent: &'m mut [u8], memory: Vec<u8>) -> Self {
         Self { memory, lent, has_moved: false, len: 0 }
@@ -43,7 +44,7 @@ impl<'m> Body<'m> {
         self.memory
     }
 
-    /// What was written for this reply.
+    /// The bytes that were written for this reply.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         if self.has_moved { &self.memory[..self.len] } else { &self.lent[..self.len] }
@@ -69,7 +70,7 @@ impl<'m> Body<'m> {
         &mut self.memory[self.len..end]
     }
 
-    /// Goes on in the body's own memory.
+    /// Continues in the body's own memory.
     fn move_out(&mut self) {
         if self.memory.len() < self.len {
             self.memory.resize(self.len, 0);
@@ -92,7 +93,7 @@ impl<'m> Body<'m> {
     /// Appends what `fill` writes to the start of `most` bytes. It returns how many it wrote.
     ///
     /// # Errors
-    /// Those of `fill`; then nothing is appended.
+    /// As for `fill`; then nothing is appended.
     pub fn fill<E>(&mut self, most: usize, fill: impl FnOnce(&mut [u8]) -> Result<usize, E>) -> Result<(), E> {
         let written = fill(self.room(most))?;
         self.len += written.min(most);

@@ -1,8 +1,8 @@
-//! Extensions: what the kernel appends to a request that makes a file, after its names.
+//! Extensions, which the kernel appends to a request that makes a file, after its names.
 //!
 //! # What it is not
-//! Trusted: each length is checked against the bytes that are there. What does not fit makes the request malformed. Kinds that
-//! are not known here are skipped.
+//! Trusted: each length is checked against the bytes that are there. An extension that does not fit
+//! makes the request malformed. Unknown kinds are skipped.
 //!
 //! # Where it comes from
 //! `struct fuse_ext_header` in `linux/fuse.h`; `get_create_ext` in Linux's `fs/fuse/dir.c`.

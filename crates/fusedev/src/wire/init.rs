@@ -1,4 +1,4 @@
-//! INIT: the first request of a connection, which negotiates what both sides do.
+//! INIT: the first request of a connection, which negotiates the capabilities of both sides.
 //!
 //! # Where it comes from
 //! `process_init_reply` in Linux's `fs/fuse/inode.c`.
@@ -9,11 +9,12 @@ use core::cmp;
 /// The oldest minor version of a kernel that is served: Linux 3.15, whose INIT has a reply of today's length.
 pub const OLDEST_MINOR: u32 = 23;
 
-/// The longest write, in bytes: what fits into the number of pages that Linux allows at most.
+/// The longest write, in bytes: the most that fits into the number of pages that Linux allows at
+/// most.
 pub const MAX_WRITE: u32 = 16 << 20;
 
 bitflags::bitflags! {
-    /// What kernel and server can do: flags of INIT. Those that nobody here requests are left out.
+    /// Capabilities of kernel and server: flags of INIT, without those that nobody here requests.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct InitFlags: u64 {
         /// Several reads of a file at once.
@@ -80,13 +81,13 @@ pub struct Limits {
     pub max_write: u32,
     /// Requests under way that no program waits for (readahead, writeback).
     pub max_background: u16,
-    /// File systems that may lie below a backing file, 1 or 2. Only with [`InitFlags::PASSTHROUGH`].
+    /// File systems that may be below a backing file, 1 or 2. Only with [`InitFlags::PASSTHROUGH`].
     pub max_stack_depth: u32,
     /// For how many seconds a request may have no reply. Only with [`InitFlags::REQUEST_TIMEOUT`].
     pub request_timeout: u16,
 }
 
-/// What the kernel can do.
+/// The capabilities of the kernel.
 #[must_use]
 pub fn offered(asked: &InitIn) -> InitFlags {
     let low = InitFlags::from_bits_retain(asked.flags.into());
@@ -94,13 +95,13 @@ pub fn offered(asked: &InitIn) -> InitFlags {
     InitFlags::from_bits_retain(low.bits() | high)
 }
 
-/// What was agreed on, by this reply.
+/// The capabilities that both sides use, by this reply.
 #[must_use]
 pub fn taken(out: &InitOut) -> InitFlags {
     InitFlags::from_bits_retain(u64::from(out.flags) | u64::from(out.flags2) << 32)
 }
 
-/// The reply: of `wanted` what the kernel can do.
+/// The reply: the part of `wanted` that the kernel supports.
 #[must_use]
 pub fn reply(asked: &InitIn, wanted: InitFlags, limits: Limits) -> InitOut {
     let flags = (wanted | InitFlags::INIT_EXT) & offered(asked);

@@ -34,16 +34,18 @@ pub fn entry(parent: u64, name: &[u8], flags: u32) -> Vec<u8> {
     [NotifyInvalEntryOut { parent, namelen, flags }.as_bytes(), name, b"\0"].concat()
 }
 
-/// The body of [`DELETE`]: the node `child` had the name `name` in the directory `parent`, and no other. The kernel drops the name,
-/// unmounts what is mounted there, and takes the file for one without names, so that its watchers are notified.
+/// The body of [`DELETE`]: the node `child` had the name `name` in the directory `parent`, and no
+/// other. The kernel drops the name, unmounts a mount there, and treats the file as one without
+/// names, so that its watchers are notified.
 #[must_use]
 pub fn deleted(parent: u64, child: u64, name: &[u8]) -> Vec<u8> {
     let namelen = u32::try_from(name.len()).unwrap_or(u32::MAX);
     [NotifyDeleteOut { parent, child, namelen, padding: 0 }.as_bytes(), name, b"\0"].concat()
 }
 
-/// The body of [`RETRIEVE`]: nothing of the data of `node`. The request that the kernel sends has the number `unique`, which must
-/// be even, and must not be that of another request under way.
+/// The body of [`RETRIEVE`]: nothing of the data of `node`. The request that the kernel sends has
+/// the number `unique`, which must be even, and must differ from the number of every other request
+/// under way.
 #[must_use]
 pub fn retrieve(node: u64, unique: u64) -> Vec<u8> {
     NotifyRetrieveOut { notify_unique: unique, nodeid: node, ..NotifyRetrieveOut::default() }.as_bytes().to_vec()

@@ -23,9 +23,9 @@ use zerocopy::{FromBytes, IntoBytes};
 pub struct Request<'m> {
     /// Its number, its node and its sender.
     pub header: InHeader,
-    /// What the kernel requests.
+    /// The operation that the kernel requests.
     pub operation: Operation<'m>,
-    /// What the kernel has appended.
+    /// The extensions that the kernel has appended.
     pub extensions: Extensions<'m>,
 }
 
@@ -36,7 +36,7 @@ pub enum Operation<'m> {
     Lookup(&'m [u8]),
     /// Takes lookups off the count of a node. Has no reply.
     Forget(ForgetIn),
-    /// The same for several nodes. Has no reply.
+    /// As `Forget`, for several nodes. Has no reply.
     BatchForget(Forgets<'m>),
     /// Attributes of a node.
     Getattr,
@@ -124,13 +124,13 @@ pub enum Operation<'m> {
     Statx(StatxIn),
     /// Copies between files, from the one of the header.
     CopyFileRange(CopyFileRangeIn),
-    /// The same, with a longer number in the reply.
+    /// As `CopyFileRange`, with a longer number in the reply.
     CopyFileRange64(CopyFileRangeIn),
-    /// An operation that is not known here.
+    /// An operation that this code does not support.
     Unknown,
 }
 
-/// What is wrong with a message.
+/// The defect of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// It is shorter than a header, so that nobody can reply.
@@ -168,7 +168,7 @@ impl<'m> Request<'m> {
     }
 }
 
-/// What follows the header; each read takes its bytes off the start.
+/// The bytes after the header; each read takes its bytes off the start.
 struct Arguments<'m>(&'m [u8]);
 
 impl<'m> Arguments<'m> {

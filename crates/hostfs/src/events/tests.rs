@@ -34,8 +34,8 @@ impl Watched {
         Self { settling: RefCell::default(), source, shared, context: vfs.context(), vfs, start: Instant::now() }
     }
 
-    /// Does what the thread does until the host has no more events and two more rounds have passed, at the time `now`;
-    /// returns the number of invalidations since the beginning.
+    /// Does the work of the thread until the host has no more events and two more rounds have
+    /// passed, at the time `now`; returns the number of invalidations since the beginning.
     fn turn_at(&self, now: Instant) -> u64 {
         let watches = self.shared.watches.as_ref().unwrap();
         let mut reading = Reading { settling: self.settling.take(), ..Reading::new(&self.shared, watches) };
@@ -47,12 +47,13 @@ impl Watched {
         watches.invalidations()
     }
 
-    /// The same, at the start.
+    /// As [`turn_at`](Self::turn_at), at the start.
     fn turn(&self) -> u64 {
         self.turn_at(self.start)
     }
 
-    /// The same with the file `/f` of 3 bytes, which the cache has and whose events were read; and the file's path on the host.
+    /// A new one with the file `/f` of 3 bytes, which the cache has and whose events were read; and
+    /// the file's path on the host.
     fn with_file() -> (Self, PathBuf) {
         let watched = Self::new();
         let path = watched.source.path().join("f");
@@ -140,7 +141,7 @@ impl Observer for Dropped {
     }
 }
 
-/// What the VFS does between a change by another program and its event.
+/// The action of the VFS between a change by another program and its event.
 type Meanwhile = fn(&Watched);
 
 fn open(watched: &Watched) {
@@ -233,7 +234,7 @@ fn after_a_panic_of_an_observer_everything_is_invalidated_and_changes_are_still_
     let mut reading = Reading::new(&watched.shared, watched.shared.watches.as_ref().unwrap());
     for (length, times) in [(6, 1), (9, 1)] {
         fs::write(&path, vec![0; length]).unwrap();
-        // In the first turn the observer panics, in the second the thread does what is left.
+        // In the first turn the observer panics, in the second the thread does the rest.
         (0..2).for_each(|_| reading.guarded_turn(watched.start));
         assert_eq!((watched.size("/f"), observer.all.load(Relaxed)), (length as u64, times));
     }

@@ -1,4 +1,4 @@
-//! The errors that each call can return, and what a caller of the tree gets for them.
+//! The errors that each call can return, and the resulting errors of a caller of the tree.
 //!
 //! From the manual pages of the calls.
 

@@ -77,7 +77,7 @@ impl Mode {
 struct Failing {
     operation: usize,
     call: usize,
-    /// What that call is, if the calls before it are as without faults.
+    /// The kind of that call, if the calls before it are as without faults.
     kind: Call,
     fault: Fault,
 }
@@ -89,12 +89,12 @@ impl core::fmt::Display for Failing {
     }
 }
 
-/// What a run of the script gave.
+/// The result of a run of the script.
 struct Run {
     answers: Vec<Answer>,
     /// The calls of each operation.
     calls: Vec<Vec<Call>>,
-    /// What each operation answered at first.
+    /// The first answer of each operation.
     first: Vec<Answer>,
 }
 
@@ -153,7 +153,7 @@ fn compare(scene: &Scene, source: &Path) {
     }
 }
 
-/// Unmounts, and waits until the last reference to the file system is gone.
+/// Unmounts, and waits until the last reference to the file system is dropped.
 fn end(scene: Scene) {
     let Scene { vfs, at, shared } = scene;
     drop(at);
@@ -171,7 +171,8 @@ fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// What was wrong in a run with these faults, after which there are as many descriptors as `before`; and those that did not come to be, because an earlier one led to other calls.
+/// The errors of a run with these faults, after which there are as many descriptors as `before`;
+/// and the faults that did not occur, because an earlier one led to other calls.
 fn attempt(mode: &Mode, before: usize, faults: &[Failing], expected: &[Answer]) -> (Vec<String>, Vec<Failing>) {
     let names = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join(", and ");
     let Ok(run) = std::panic::catch_unwind(|| run(mode, faults, expected)) else {
@@ -199,8 +200,9 @@ fn attempt(mode: &Mode, before: usize, faults: &[Failing], expected: &[Answer]) 
     (wrong, faults.iter().copied().filter(|failing| !came(failing)).collect())
 }
 
-/// Tries each of these faults, by operation. As many come in one run as there are operations with one left; one that does not come
-/// to be there, and all of a run in which something was wrong, have a run alone.
+/// Tries each of these faults, by operation. As many come in one run as there are operations with
+/// one left; a fault that does not occur there, and all faults of a run with an error, have a run
+/// alone.
 fn try_each(mode: &Mode, before: usize, mut left: Vec<Vec<Failing>>, expected: &[Answer]) -> Vec<String> {
     eprintln!("{} faults", left.iter().map(Vec::len).sum::<usize>());
     let (mut wrong, mut alone) = (Vec::new(), 0);
@@ -218,7 +220,7 @@ fn try_each(mode: &Mode, before: usize, mut left: Vec<Vec<Failing>>, expected: &
     }
 }
 
-/// Lets each call fail. Adds those that the script makes to `met`, and returns what was wrong.
+/// Makes each call fail. Adds the calls that the script makes to `met`, and returns the errors.
 fn try_all(mode: &Mode, met: &mut HashSet<Call>, is_tried: impl Fn(Call) -> bool) -> Vec<String> {
     let before = descriptors();
     let first = run(mode, &[], &[]);
@@ -319,8 +321,9 @@ fn each_call_of_a_mount_fails_once_with_each_error() {
     for (number, &call) in calls.iter().enumerate() {
         for &error in errors(call) {
             let (answer, _) = mount(Some((number, call, Fault::Refused(error))));
-            // The probes find out what the host lacks. ACLs that cannot be read deny; see `HostAcls::Apply`.
-            // What cannot be watched is cached for the ordinary time.
+            // The probes find out what the host lacks. ACLs that cannot be read deny; see
+            // `HostAcls::Apply`. A directory that cannot be watched is cached for the ordinary
+            // time.
             let may_pass = matches!(
                 call,
                 Call::ProbeOpenat2 | Call::ProbeAcls | Call::ProbeHandles | Call::Getxattr | Call::AddWatch
@@ -385,7 +388,8 @@ fn synchronous_writes_reach_permanent_storage() {
             let flags = vfs::OpenFlags::WRONLY.union(sync).union(append);
             let (found, synced) = write(&scene.open("/file", flags).unwrap());
             assert_eq!((found & OFlags::SYNC, synced), (on_host, None), "{flags:?}");
-            // The mode of a new file may forbid its maker to open it again. What made it has no such flags.
+            // The mode of a new file may forbid its maker to open it again. The descriptor that
+            // made it has no such flags.
             let made = |fault| {
                 let (file, calls) = with_fault(fault, || scene.open("/made", flags.union(vfs::OpenFlags::CREAT)));
                 scene.at.unlink(vfs::Base::CWD, b"/made").unwrap();

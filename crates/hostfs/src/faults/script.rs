@@ -150,8 +150,8 @@ type Operation = fn(&Scene) -> Result<String, Errno>;
 const CREAT: OpenFlags = OpenFlags::RDWR.union(OpenFlags::CREAT);
 const ACL_NAME: &[u8] = b"system.posix_acl_access";
 
-/// Operations that succeed where the host refuses to open the file, or its attributes: a name goes nevertheless, and
-/// appended data are written.
+/// Operations that succeed where the host refuses to open the file, or its attributes: the name is
+/// removed nevertheless, and appended data are written.
 pub(super) const GOES_ON: [&str; 5] = ["append", "rename over a file", "unlink of an open file", "unlink", "rmdir"];
 
 /// The script, with the name that an operation makes.

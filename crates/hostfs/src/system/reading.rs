@@ -27,7 +27,7 @@ pub(crate) fn openat(dir: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<
     restarted(Call::Open, || rustix::fs::openat(dir, name, flags, Mode::empty()))
 }
 
-/// The same: `openat2(2)`.
+/// `openat2(2)`, as [`openat`].
 pub(crate) fn openat2(
     dir: BorrowedFd<'_>,
     name: &[u8],
@@ -73,7 +73,7 @@ pub(crate) fn fstatfs(fd: impl AsFd) -> Result<StatFs, HostErrno> {
     restarted(Call::Fstatfs, || rustix::fs::fstatfs(&fd))
 }
 
-/// `fcntl(2)`: adds `flags` to those of a descriptor.
+/// `fcntl(2)`: adds `flags` to the flags of a descriptor.
 pub(crate) fn add_flags(fd: impl AsFd, flags: OFlags) -> Result<(), HostErrno> {
     restarted(Call::Setfl, || rustix::fs::fcntl_setfl(&fd, rustix::fs::fcntl_getfl(&fd)? | flags))
 }

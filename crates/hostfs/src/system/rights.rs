@@ -44,7 +44,6 @@ pub(crate) enum Right<'a> {
     Group(Gid),
     /// The effective user.
     User(Uid),
-    /// The capabilities.
     Capabilities(CapabilitySets),
 }
 

@@ -17,7 +17,7 @@ const MAX_TRANSFER: usize = 0x7fff_f000;
 ///
 /// let ctx = Vfs::ram().context();
 /// let file = ctx.create_new("/table")?;
-/// file.write_all_at(b"second", 512)?; // What is before it is a hole, which reads as zeros.
+/// file.write_all_at(b"second", 512)?; // The range before it is a hole, which reads as zeros.
 /// file.write_all_at(b"first", 0)?;
 /// let mut row = [0; 6];
 /// file.read_exact_at(&mut row, 512)?;
@@ -85,7 +85,7 @@ impl File {
     /// buffer first, so that no other write comes between.
     ///
     /// # Errors
-    /// As for [`File::write_at`]; `ENOMEM` if there is no memory for that buffer.
+    /// As for [`File::write_at`]; `ENOMEM` if the buffer cannot be allocated.
     pub fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
         self.write_gathered(bufs, offset).map(|(len, _)| len).map_err(error)
     }

@@ -46,7 +46,7 @@ impl File {
     /// [`File::lock`] that does not block.
     ///
     /// # Errors
-    /// `WouldBlock` if another open file has a conflicting lock; those of [`File::lock`].
+    /// `WouldBlock` if another open file has a conflicting lock; as for [`File::lock`].
     pub fn try_lock(&self) -> Result<(), TryLockError> {
         self.try_flock(LockKind::Exclusive)
     }

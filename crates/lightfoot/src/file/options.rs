@@ -7,7 +7,7 @@ use crate::view::View;
 use std::io;
 use vfs::{Errno, OpenFlags, Resolve};
 
-/// Options for opening a file: those of `std`, and Linux's flags by number.
+/// Options for opening a file: the options of `std`, and Linux's flags by number.
 ///
 /// ```
 /// use lightfoot::{OpenOptions, Resolve, Vfs};
@@ -87,15 +87,15 @@ impl OpenOptions {
         /// `O_NOFOLLOW` 0o400000, `O_NOATIME` 0o1000000, `O_PATH` 0o10000000, `O_TMPFILE` 0o20200000 (at the path of a
         /// directory; with `write`). The access mode in them is ignored.
         custom_flags: u32;
-        /// Limits of the walk, added to those of a [`Dir`](crate::Dir): `openat2(2)`.
+        /// Limits of the walk, added to the limits of a [`Dir`](crate::Dir): `openat2(2)`.
         resolve: Resolve;
     }
 
     /// Opens `path`.
     ///
     /// # Errors
-    /// `EINVAL` for options that exclude each other, as in `std`; else those of `open(2)`, and of `openat2(2)` with
-    /// [`OpenOptions::resolve`].
+    /// `EINVAL` for options that exclude each other, as in `std`; else as for `open(2)`, and for
+    /// `openat2(2)` with [`OpenOptions::resolve`].
     pub fn open(&self, view: &View, path: impl AsPath) -> io::Result<File> {
         let flags = self.flags().ok_or_else(|| error(Errno::EINVAL))?;
         view.open_flags(path.as_path_bytes(), flags, self.mode, self.resolve)

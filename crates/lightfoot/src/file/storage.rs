@@ -25,9 +25,10 @@ impl File {
     /// number of bytes: fewer at the end of this file, or if an error followed. The file system shares the storage where it can.
     ///
     /// # Errors
-    /// `EBADF` if this is not open for reading, or `target` is not open for writing or was opened to append; `EXDEV` for files of two
-    /// file systems; `EINVAL` for ranges of one file that overlap, and for what is not a regular file; `EISDIR`; `EOVERFLOW` for a
-    /// range whose end exceeds `i64::MAX`; `EFBIG`, `ENOSPC`, `EDQUOT`.
+    /// `EBADF` if this is not open for reading, or `target` is not open for writing or was opened
+    /// to append; `EXDEV` for files of two file systems; `EINVAL` for ranges of one file that
+    /// overlap, and for a file that is not regular; `EISDIR`; `EOVERFLOW` for a range whose end
+    /// exceeds `i64::MAX`; `EFBIG`, `ENOSPC`, `EDQUOT`.
     pub fn copy_to(&self, offset: u64, target: &Self, to: u64, len: u64) -> io::Result<u64> {
         self.inner().copy_to(offset, target.inner(), to, len).map_err(error)
     }
@@ -37,9 +38,10 @@ impl File {
     /// both files, and ends at one or at the end of this file.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` if the file system cannot; `EINVAL` for a range that does not begin or end so, or that is not inside of this
-    /// file, for an end inside of a block that lies inside of `target`, and for ranges of one file that overlap; `EXDEV`, `EBADF`,
-    /// `EISDIR`, `EPERM`, `ENOSPC`, `EDQUOT`.
+    /// `EOPNOTSUPP` if the file system cannot; `EINVAL` for a range that does not begin or end so,
+    /// or that is not inside of this file, for an end inside of a block if the end is inside of
+    /// `target`, and for ranges of one file that overlap; `EXDEV`, `EBADF`, `EISDIR`, `EPERM`,
+    /// `ENOSPC`, `EDQUOT`.
     pub fn clone_to(&self, offset: u64, target: &Self, to: u64, len: u64) -> io::Result<()> {
         self.inner().clone_to(offset, target.inner(), to, len).map_err(error)
     }
@@ -59,8 +61,8 @@ impl File {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl File {
-    /// Changes the storage of `len` bytes from `offset` on: `fallocate(2)`. Unless `keep_size`, a range that goes
-    /// beyond the end moves the end ([`Allocate::PunchHole`] never does).
+    /// Changes the storage of `len` bytes from `offset` on: `fallocate(2)`. Unless `keep_size`, a
+    /// range that extends beyond the end moves the end ([`Allocate::PunchHole`] never does).
     ///
     /// # Errors
     /// `EBADF` if not open for writing; `EINVAL` for an empty range, and for an offset or length above `i64::MAX`; `EFBIG`

@@ -90,13 +90,13 @@ pub use vfs::Rename;
 /// ```
 pub use vfs::SetAttr;
 
-/// The attributes that files have after a change, if the file system knows them: see
+/// The attributes that files have after a change, if the file system has them: see
 /// [`Attributes::FileSystem`](super::Attributes::FileSystem) with `with_changes`.
 ///
 /// ```
 /// use lightfoot::fs::{After, Attr};
 ///
-/// /// What the reply of a server to a removal brings: attributes of the directory.
+/// /// The reply of a server to a removal has the attributes of the directory.
 /// fn after_removal(reply: Option<Attr>) -> After {
 ///     reply.map_or(After::NONE, |dir| After::NONE.dir(dir))
 /// }
@@ -124,7 +124,7 @@ pub use vfs::After;
 /// ```
 pub use vfs::SetTime;
 
-/// What [`FileSystem::seek`](super::FileSystem::seek) searches.
+/// The target of [`FileSystem::seek`](super::FileSystem::seek): data or a hole.
 ///
 /// ```
 /// use lightfoot::Errno;
@@ -162,7 +162,7 @@ pub use vfs::SeekFor;
 /// ```
 pub use vfs::Copying;
 
-/// What a write did: the bytes that it wrote, and the storage that the file takes now.
+/// The result of a write: the bytes that it wrote, and the storage that the file takes after it.
 ///
 /// ```
 /// use lightfoot::fs::Written;

@@ -33,8 +33,8 @@
 /// ```
 pub use vfs::Bounded;
 
-/// Lets other threads cancel what a thread calls on a tree. It ends calls only on file
-/// systems that can stop, such as those inside of [`Bounded`].
+/// Lets other threads cancel the calls of a thread on a tree. It ends calls only on file systems
+/// that can stop, such as those inside of [`Bounded`].
 ///
 /// ```
 /// use lightfoot::fs::{Bounded, Cancel};

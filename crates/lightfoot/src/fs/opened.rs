@@ -1,6 +1,7 @@
 //! Open files, as methods of [`FileSystem`](super::FileSystem) get them.
 
-/// What [`FileSystem::open`](super::FileSystem::open) returns. Called if [`FsTraits::opens`](super::FsTraits::opens) is `Yes`.
+/// The result of [`FileSystem::open`](super::FileSystem::open), which is called if
+/// [`FsTraits::opens`](super::FsTraits::opens) is `Yes`.
 ///
 /// ```
 /// use lightfoot::fs::{FileSystem, FsTraits, Inode, Layer, Open, OpenFlags, OpenState, Opened, Opens, Request};
@@ -40,7 +41,8 @@
 /// ```
 pub use vfs::Opened;
 
-/// What a file system keeps for one open: nothing, a number, or a value of the file system's type.
+/// The state that a file system keeps for one open: nothing, a number, or a value of the file
+/// system's type.
 ///
 /// ```
 /// use lightfoot::fs::OpenState;

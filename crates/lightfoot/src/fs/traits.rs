@@ -1,6 +1,6 @@
 //! Constant properties of a file system, and their parts.
 
-/// What the VFS must know about a file system before its first call.
+/// The properties of a file system that the VFS needs before its first call.
 ///
 /// ```
 /// use lightfoot::fs::{FsTraits, NameStore, OwnNames, Valid};

@@ -1,6 +1,6 @@
-//! Options of mounts, and what a mount reports: types of `lightfoot-fuse`, each with an example.
+//! Options of mounts, and reports of a mount: types of `lightfoot-fuse`, each with an example.
 
-/// The options of a mount, those of `mount.fuse(8)`.
+/// The options of a mount, as in `mount.fuse(8)`.
 ///
 /// ```
 /// use lightfoot::fuse::MountOptions;
@@ -21,7 +21,7 @@ pub use ::fuse::MountOptions;
 /// ```
 pub use ::fuse::SessionOptions;
 
-/// How long the kernel may cache what it learned.
+/// How long the kernel may cache answers.
 ///
 /// ```
 /// use lightfoot::fuse::{MountOptions, Ttls};
@@ -66,14 +66,14 @@ pub use ::fuse::Shown;
 /// ```
 pub use ::fuse::Uring;
 
-/// What carries the requests of a mount: [`Mount::carrier`](super::Mount::carrier).
+/// The transport of a mount's requests: [`Mount::transport_kind`](super::Mount::transport_kind).
 ///
 /// ```
 /// use lightfoot::fuse::{TransportKind, NoRing};
 ///
 /// /// A hint for the log.
 /// fn hint(transport_kind: &TransportKind) -> Option<&str> {
-///     match carrier {
+///     match transport_kind {
 ///         TransportKind::Device { reason: NoRing::NotOffered, .. } => Some("Linux 6.14 with io_uring is faster"),
 ///         _ => None,
 ///     }

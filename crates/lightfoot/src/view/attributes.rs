@@ -30,7 +30,7 @@ impl View {
     /// Attributes; symbolic links are followed: `stat(2)`. Writes to no shared memory if the path is cached.
     ///
     /// # Errors
-    /// Those of every walk.
+    /// As for every walk.
     #[inline]
     pub fn metadata(&self, path: impl AsPath) -> io::Result<Metadata> {
         let path = path.as_path_bytes();
@@ -40,7 +40,7 @@ impl View {
     /// Attributes; a symbolic link at the end is not followed: `lstat(2)`.
     ///
     /// # Errors
-    /// Those of every walk.
+    /// As for every walk.
     #[inline]
     pub fn symlink_metadata(&self, path: impl AsPath) -> io::Result<Metadata> {
         self.stat_from(path.as_path_bytes(), false)
@@ -48,9 +48,10 @@ impl View {
 
     /// Attributes of each path, in the order of `paths`; symbolic links are followed, as in [`View::metadata`].
     ///
-    /// The walks take turns, so that one waits for memory while another computes. That is faster than one call after the
-    /// other if the paths are not in the processor's caches, or if neighbours in `paths` lie in one directory. Each
-    /// result is right at some moment during the call; the results are not one snapshot.
+    /// The walks take turns, so that one waits for memory while another computes. That is faster
+    /// than one call after the other if the paths are not in the processor's caches, or if
+    /// neighbours in `paths` are in one directory. Each result is right at some moment during the
+    /// call; the results are not one snapshot.
     ///
     /// ```
     /// let ctx = lightfoot::Vfs::ram().context();
@@ -83,7 +84,7 @@ impl View {
     /// Whether the path leads to something, or why that cannot be found out.
     ///
     /// # Errors
-    /// Those of every walk but `ENOENT`.
+    /// As for every walk but `ENOENT`.
     pub fn try_exists(&self, path: impl AsPath) -> io::Result<bool> {
         match self.inner.access(self.base(), path.as_path_bytes(), true, crate::access::F_OK) {
             Ok(()) => Ok(true),
@@ -186,14 +187,14 @@ impl View {
 }
 
 impl View {
-    /// [`View::metadata`] of a context, compiled once. The walk is inlined here, so that the result is written once, to
-    /// its place; its start is known, so that it does not check limits.
+    /// [`View::metadata`] of a context, compiled once. The walk is inlined here, so that the result
+    /// is written once, to its place; its start is fixed, so that it does not check limits.
     #[inline(never)]
     fn stat(&self, path: &[u8]) -> io::Result<Metadata> {
         self.inner.attr_as(Base::CWD, path, true, Metadata::new)
     }
 
-    /// The same from any start.
+    /// As [`stat`](Self::stat), from any start.
     #[inline(never)]
     fn stat_from(&self, path: &[u8], follow: bool) -> io::Result<Metadata> {
         self.inner.attr_as(self.base(), path, follow, Metadata::new)

@@ -44,7 +44,7 @@ impl View {
     /// Makes a directory and its missing parents. It may exist already.
     ///
     /// # Errors
-    /// `EEXIST` if the name exists and is not a directory; those of `mkdir(2)`.
+    /// `EEXIST` if the name exists and is not a directory; as for `mkdir(2)`.
     pub fn create_dir_all(&self, path: impl AsPath) -> io::Result<()> {
         self.mkdir_all(path.as_path_bytes(), DIR_MODE)
     }
@@ -99,8 +99,8 @@ impl View {
     /// it works by handles.
     ///
     /// # Errors
-    /// `ENOTDIR` for a file; those of `rmdir(2)`, `unlink(2)` and `open(2)`; entries removed before the error stay
-    /// removed.
+    /// `ENOTDIR` for a file; as for `rmdir(2)`, `unlink(2)` and `open(2)`; entries removed before
+    /// the error stay removed.
     pub fn remove_dir_all(&self, path: impl AsPath) -> io::Result<()> {
         let path = path.as_path_bytes();
         match self.open_to_empty(self.base(), path) {

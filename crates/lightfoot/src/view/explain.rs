@@ -1,16 +1,13 @@
 //! Why a walk failed: which component, in which directory.
 //!
 //! # What it is
-//! An error is only a number, as that of a system call. For a message with more detail a program calls
-//! [`View::explain`](crate::View::explain) afterwards: it repeats the walk, one component more each time, until it
-//! fails. It replaces a symbolic link on the way by its target.
+//! An error is only a number, like a system call's. For a message with more detail a program calls
+//! [`View::explain`](crate::View::explain) afterwards: it repeats the walk, one component more each
+//! time, until it fails. It replaces a symbolic link on the way by its target.
 //!
 //! # What it is not
 //! Part of any walk: it costs many walks, and only its callers pay. If the tree changed meanwhile, it explains the tree
 //! as it is now.
-//!
-//! # How it is locked
-//! Not at all; each walk by itself.
 //!
 //! # Where it comes from
 //! `namei -l` of util-linux.
@@ -94,7 +91,7 @@ impl From<WalkFailure> for std::io::Error {
 }
 
 impl View {
-    /// What [`View::explain`] returns.
+    /// The result of [`View::explain`].
     pub(super) fn failure(&self, path: &[u8]) -> Option<WalkFailure> {
         let errno = self.walk(path, true).err()?;
         let failure =

@@ -33,7 +33,7 @@ impl View {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// Those of `open(2)`; see [`OpenOptions`] for other modes.
+    /// As for `open(2)`; see [`OpenOptions`] for other modes.
     pub fn open(&self, path: impl AsPath) -> io::Result<File> {
         self.open_flags(path.as_path_bytes(), OpenFlags::RDONLY, 0, Resolve::default())
     }
@@ -65,7 +65,7 @@ impl View {
     /// The contents of a file.
     ///
     /// # Errors
-    /// Those of `open(2)`, `EISDIR`.
+    /// As for `open(2)`, `EISDIR`.
     pub fn read(&self, path: impl AsPath) -> io::Result<Vec<u8>> {
         let mut file = self.open(path)?;
         let len = usize::try_from(file.metadata()?.len()).unwrap_or(0);
@@ -88,7 +88,7 @@ impl View {
     /// Creates or replaces a file with these contents.
     ///
     /// # Errors
-    /// Those of `open(2)` and `write(2)`.
+    /// As for `open(2)` and `write(2)`.
     pub fn write(&self, path: impl AsPath, contents: impl AsRef<[u8]>) -> io::Result<()> {
         self.create(path)?.write_all(contents.as_ref())
     }
@@ -97,7 +97,7 @@ impl View {
     /// A file copied onto itself becomes empty, as with `std::fs::copy`.
     ///
     /// # Errors
-    /// Those of `open(2)`, `read(2)` and `write(2)`; `EINVAL` if `from` is not a regular file.
+    /// As for `open(2)`, `read(2)` and `write(2)`; `EINVAL` if `from` is not a regular file.
     pub fn copy(&self, from: impl AsPath, to: impl AsPath) -> io::Result<u64> {
         self.copy_between(from.as_path_bytes(), self, to.as_path_bytes())
     }
@@ -114,8 +114,9 @@ impl View {
     /// ```
     ///
     /// # Errors
-    /// Those of `open(2)`; `EEXIST`; `EINVAL` if `from` is not a regular file; `EOPNOTSUPP` if the file system cannot share storage,
-    /// `EXDEV` for two file systems: then `to` does not exist afterwards.
+    /// As for `open(2)`; `EEXIST`; `EINVAL` if `from` is not a regular file; `EOPNOTSUPP` if the
+    /// file system cannot share storage, `EXDEV` for two file systems: then `to` does not exist
+    /// afterwards.
     pub fn reflink(&self, from: impl AsPath, to: impl AsPath) -> io::Result<()> {
         let to = to.as_path_bytes();
         let (source, mode) = self.copied(from.as_path_bytes())?;
@@ -185,7 +186,7 @@ fn copy_contents(source: &File, target: &File) -> io::Result<u64> {
     copy_range(source, target, &mut buf, at, u64::MAX)
 }
 
-/// The same as [`copy_range`], by the file system if both files are on one.
+/// As [`copy_range`], but the file system copies if both files are on one.
 fn copy_data(source: &File, target: &File, buf: &mut Vec<u8>, mut at: u64, end: u64) -> io::Result<u64> {
     while at < end {
         match source.inner().copy_to(at, target.inner(), at, end - at) {

@@ -33,7 +33,7 @@ impl View {
         self.inner.mount(fs, self.base(), path.as_path_bytes(), flags).map_err(error)
     }
 
-    /// As [`View::mount`], with a limit on what the cache of `fs` holds, in bytes.
+    /// As [`View::mount`], with a limit on the cache of `fs`, in bytes.
     ///
     /// # Errors
     /// As for [`View::mount`].
@@ -92,8 +92,8 @@ impl View {
         self.inner.unmount(self.base(), path.as_path_bytes(), flags).map_err(error)
     }
 
-    /// Free space of the file system at `path`, and its mount flags: `statvfs(3)`. The flags are those of the mount on
-    /// which the walk ended.
+    /// Free space of the file system at `path`, and the flags of the mount on which the walk ended:
+    /// `statvfs(3)`.
     ///
     /// # Errors
     /// `ENOSYS` if the file system does not report it.
@@ -101,11 +101,11 @@ impl View {
         self.inner.statvfs(self.base(), path.as_path_bytes()).map_err(error)
     }
 
-    /// What keeps the file system at `path` busy: open files, directories, working directories of contexts. Visits all
-    /// its cached entries: for reports.
+    /// The users that keep the file system at `path` busy: open files, directories, working
+    /// directories of contexts. Visits all its cached entries: for reports.
     ///
     /// # Errors
-    /// Those of every walk.
+    /// As for every walk.
     pub fn holders(&self, path: impl AsPath) -> io::Result<Vec<Holder>> {
         self.inner.holders(self.base(), path.as_path_bytes()).map_err(error)
     }

@@ -28,7 +28,7 @@ impl View {
     /// `Dir`.
     ///
     /// # Errors
-    /// Those of every walk.
+    /// As for every walk.
     pub fn canonicalize(&self, path: impl AsPath) -> io::Result<PathBuf> {
         let mut path = self.inner.canonical(self.base(), path.as_path_bytes()).map_err(error)?;
         if self.limits().contains(Resolve::BENEATH) && path.first() == Some(&b'/') {

@@ -10,8 +10,8 @@ use vfs::SetXattr;
 
 /// # Extended attributes and ACLs
 ///
-/// An access control list is the attribute `system.posix_acl_access`, that of a directory for its new files
-/// `system.posix_acl_default`, as on Linux. [`Acl`](crate::fs::Acl) converts them.
+/// An access control list is the attribute `system.posix_acl_access`; a directory's list for its
+/// new files is `system.posix_acl_default`, as on Linux. [`Acl`](crate::fs::Acl) converts them.
 ///
 /// ```
 /// use lightfoot::{Credentials, Permissions, SetXattr, Vfs};

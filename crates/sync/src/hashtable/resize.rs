@@ -5,17 +5,20 @@
 //! it adds the counts to the shared sums when they are large enough, may start a change of size, and moves a run of
 //! [`RUN`] buckets if a change is under way. So the others read one word of the table and write none but the index's.
 //!
-//! A table grows when it has more nodes than buckets: to four times the buckets if it has reached this size within
-//! twice as many operations as it has buckets (a burst that will go on), else to twice. It shrinks when it has been
-//! sparse for as many operations as it has buckets, to what its nodes need: threads that remove and make again what they
-//! have made neither shrink nor grow it.
+//! A table grows when it has more nodes than buckets: to four times the buckets if it has reached
+//! this size within twice as many operations as it has buckets (a burst that will continue), else
+//! to twice. It shrinks when it has been sparse for as many operations as it has buckets, to the
+//! size that its nodes need: threads that remove and make again the same nodes neither shrink nor
+//! grow it.
 //!
 //! # What it is not
-//! Exact: the sums lack what indexes have not added, up to 63 nodes and [`OPERATIONS_BATCH`] operations each.
+//! Exact: the sums lack counts that indexes have not added, up to 63 nodes and [`OPERATIONS_BATCH`]
+//! operations each.
 //!
 //! # How it is locked
-//! A thread that starts a change has the resize mutex, which is only tried. Movers claim runs by an add to `cursor`, and
-//! lock one old bucket, and under it one new one. The invariants are those of the [table](super).
+//! A thread that starts a change has the resize mutex, which is only tried. Movers claim runs by an
+//! add to `cursor`, and lock one old bucket, and under it one new one. The [table](super) has the
+//! invariants.
 //!
 //! # Where it comes from
 //! J. Triplett, P. McKenney, J. Walpole, "Resizable, Scalable, Concurrent Hash Tables via Relativistic Programming"
@@ -43,7 +46,8 @@ const PATIENCE: usize = if cfg!(loom) { 0 } else { 1 };
 /// A table of at most so many buckets may grow to four times as many. A larger one only doubles: four buckets for each
 /// name are 32 bytes of a name's 272.
 const QUADRUPLED: usize = if cfg!(loom) { 0 } else { 1 << 15 };
-/// Nodes (net) of one CPU index from which on a turn adds them to the sum: with those of one more turn less than 64.
+/// Nodes (net) of one CPU index at which a turn adds them to the sum: with the nodes of one more
+/// turn less than 64.
 const NODES_BATCH: i64 = if cfg!(loom) { 1 } else { 48 };
 /// Operations of one CPU index from which on a turn adds them to the sum.
 const OPERATIONS_BATCH: u16 = 4096;
@@ -51,12 +55,13 @@ const OPERATIONS_BATCH: u16 = 4096;
 /// Where the nodes begin in the counts of an index.
 const NODES: u32 = 16;
 
-/// What one CPU index has not added to the sums yet: operations in the lowest 16 bits, and nodes (net) above.
+/// Counts of one CPU index that are not in the sums yet: operations in the lowest 16 bits, and
+/// nodes (net) above.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Uncounted(AtomicU64);
 
-/// Apart from what every operation reads, since each index writes them at times.
+/// Apart from the data that every operation reads, since each index writes them at times.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Sums {

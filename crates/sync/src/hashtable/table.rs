@@ -1,7 +1,7 @@
 //! The words of a hash table: buckets, links, and the array of one size.
 //!
-//! The part of [`crate::hashtable`] that knows bits, not policy. The head of that module has the meaning of the words,
-//! how they are locked, the invariants named here, and the sources.
+//! The part of [`crate::hashtable`] that handles bits, not policy. The head of that module has the
+//! meaning of the words, how they are locked, the invariants named here, and the sources.
 
 use super::HashNode;
 use crate::seqcount::SeqCount;
@@ -24,8 +24,9 @@ pub(super) const MOVED: usize = 4;
 pub(super) struct Table {
     pub(super) buckets: NonNull<AtomicUsize>,
     pub(super) mask: usize,
-    /// The memory behind `buckets`, larger than needed so that a big array can start on a huge page. From
-    /// `Box::into_raw`; the table owns it. (A box would claim alone what readers share.)
+    /// The memory behind `buckets`, larger than needed so that a big array can start on a huge
+    /// page. From `Box::into_raw`; the table owns it. (A box would claim sole ownership of memory
+    /// that readers share.)
     memory: *mut [AtomicUsize],
     pub(super) next: AtomicPtr<Table>,
     /// The next bucket to move.
@@ -118,15 +119,17 @@ impl Table {
         let bucket = self.bucket(hash);
         // ORDERING: Acquire, pairs with the Release stores of `set`, as in `View::find`.
         let mut word = bucket.load(Acquire) & !LOCK;
-        // Where the reader stands: a node with a count, and its sample. None: at the bucket, or there are no counts.
+        // The node that the reader is on, with a count, and its sample. None: the reader is at the
+        // bucket, or there are no counts.
         let mut at: Option<(&'g N, &'g SeqCount, u32)> = None;
         while word & PTR != 0 {
             // SAFETY: invariant 1, the caller is in a read section; `word` is a node's address plus PTR.
             let node = unsafe { &*((word - PTR) as *const N) };
             let removals = node.removals();
             let sample = removals.map_or(0, SeqCount::raw_begin);
-            // See "Order on a chain". The sample was taken first, so the node is in the life that it shows if the link
-            // still leads there. Relaxed: after the Acquire of the sample, which brings what took the node elsewhere.
+            // See "Order on a chain". The sample was taken first, so the node is in the life that
+            // it shows if the link still leads there. Relaxed: after the Acquire of the sample,
+            // which brings the stores that took the node elsewhere.
             let leads = |link: &AtomicUsize| link.load(Relaxed) & !LOCK == word;
             let is_next = match at {
                 Some((before, count, since)) => leads(before.next()) && !count.retry(since),

@@ -8,7 +8,7 @@
 //! Lockmeter's table: holds and acquisitions without a wait are not counted.
 //!
 //! # How it is locked
-//! Not at all: each thread counts in its CPU index's slot, and readers add up the slots.
+//! Each thread counts in its CPU index's slot, and readers add up the slots.
 
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};

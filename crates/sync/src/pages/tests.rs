@@ -1,4 +1,4 @@
-//! What the pool promises: zeros, distinct pages, and memory that goes back.
+//! The promises of the pool: zeros, distinct pages, and memory that returns to the system.
 
 use super::*;
 use std::collections::HashSet;

@@ -62,12 +62,12 @@ impl Callback {
     }
 
     pub(super) fn run(self) {
-        // SAFETY: invariant 1; `self` is gone afterwards.
+        // SAFETY: invariant 1; `self` is consumed.
         unsafe { (self.call)(self.data) }
     }
 }
 
-/// What one CPU has deferred and not handed over yet.
+/// The callbacks that one CPU has deferred and not handed over yet.
 #[derive(Default)]
 pub(super) struct Pending {
     /// The batch being filled, if there is room for one.
@@ -78,8 +78,8 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Takes `callback` into the batch. `None`: there is no room, and `callback` stays. `Some(true)`: that filled the
-    /// batch, which is on `handed` now.
+    /// Takes `callback` into the batch. `None`: there is no room, and `callback` stays.
+    /// `Some(true)`: `callback` filled the batch, which is now on `handed`.
     #[inline]
     pub(super) fn push(&mut self, bytes: usize, callback: &mut Option<Callback>, handed: &Handed) -> Option<bool> {
         let batch = self.batch.as_mut()?;
@@ -91,8 +91,8 @@ impl Pending {
         Some(is_full && self.hand_over(handed))
     }
 
-    /// Moves the batch, if there is one, to `handed`. Within the lock: a thread that finds the lock free and the batch
-    /// gone can rely on it being there.
+    /// Moves the batch, if there is one, to `handed`. Within the lock: if a thread finds the lock
+    /// free and no batch, the batch is on `handed`.
     pub(super) fn hand_over(&mut self, handed: &Handed) -> bool {
         let batch = self.batch.take();
         batch.map(|batch| handed.push(batch)).is_some()
@@ -149,8 +149,8 @@ impl Batch {
     }
 }
 
-/// Calls `f`; whether it panicked. A panic ends here, also when its payload panics while it is dropped: then what that
-/// panic carried is leaked, since it might do the same.
+/// Calls `f`; returns whether it panicked. A panic ends here. If its payload panics while it is
+/// dropped, the payload of that panic is leaked, since it might do the same.
 fn panics_in(f: impl FnOnce()) -> bool {
     let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { return false };
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {

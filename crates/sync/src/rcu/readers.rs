@@ -24,9 +24,10 @@
 //!    returned, and the scan after `start` sees it. Proof: had it read the new epoch, the Acquire there would make it
 //!    see the store. So it read an older one, and its entry's fence precedes `start`'s fence (or it would see the
 //!    store), so the scan sees its slot or something newer.
-//! 4. What a section did happens before the return of a [`Readers::wait`] that waited for it: the scan reads 0 from
-//!    its leaving or a state from a later entry of the same slot, all stored with Release. (Entries must be Release
-//!    too: since C++20 a plain store does not continue the release sequence of the store before.)
+//! 4. The actions of a section happen before the return of a [`Readers::wait`] that waited for it:
+//!    the scan reads 0 from its leaving or a state from a later entry of the same slot, all stored
+//!    with Release. (Entries must be Release too: since C++20 a plain store does not continue the
+//!    release sequence of the store before.)
 //! 5. Neither half of a state overflows: the entry or the `start` that would come near panics.
 //! 6. No grace period ends that [`Readers::start`] could not begin: where it fails, nothing may be freed.
 //!
@@ -52,8 +53,9 @@ use prim::barrier::{Asymmetric, Expensive};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The system granted `membarrier(2)` at first and refuses it now, and `sched_setaffinity(2)` or `/proc/self/task`
-    /// too: a seccomp filter. (Where it refuses the first only, readers execute full fences from then on.)
+    /// The system granted `membarrier(2)` at first and refuses it now, and `sched_setaffinity(2)`
+    /// or `/proc/self/task` too: a seccomp filter. (If it refuses only the first, readers execute
+    /// full fences after that.)
     Membarrier,
     /// The process is a fork of the one that made the instance.
     Forked,

@@ -8,9 +8,9 @@
 //! One consumer at a time takes the handed batches, waits for a grace period, runs them, oldest first, and then looks
 //! again; so when a marker batch is run, every batch handed before it has been run.
 //!
-//! If no grace period can begin ([`Refused`]), batches stay where they are, their markers tell the threads in
-//! `barrier`, and the next call of the consumer tries again. In the child of a fork nothing is run: the domain and what
-//! was deferred are leaked.
+//! If no grace period can begin ([`Refused`]), batches stay where they are, their markers inform
+//! the threads in `barrier`, and the next call of the consumer tries again. In the child of a fork
+//! nothing is run: the domain and everything that was deferred are leaked.
 
 use super::batch::{Batch, Callback, DONE, Handed, Pending, REFUSED, TryLock};
 use super::readers::{Readers, Refused};
@@ -127,7 +127,7 @@ impl Inner {
             }
             rounds += 1;
             pause(rounds);
-            // Relaxed: a thread that gives up only leaves; the thread that stops it joins it.
+            // Relaxed: a thread that stops trying only leaves; the thread that stops it joins it.
             !self.reclaim.stop.load(Relaxed)
         });
         if stalled {
@@ -261,7 +261,7 @@ fn pause(round: u32) {
     if cfg!(loom) || round < ROUNDS_BEFORE_NAP {
         return prim::thread::yield_now();
     }
-    // No thread wakes it: readers do not know about the wait.
+    // No thread wakes it: readers do not see the wait.
     prim::park::park_timeout(&AtomicU32::new(0), 0, Duration::from_micros(100));
 }
 
@@ -339,7 +339,7 @@ fn run_reclaimer(inner: &Inner) {
         // it was raised for; one that is raised later keeps this thread from parking.
         let seen = reclaim.wake.load(Acquire);
         let any = reclaim.baton.with(|waiting| inner.consume(waiting, |target| inner.wait_for_readers(target)));
-        // Relaxed: comes with `wake`; the join orders what follows from it.
+        // Relaxed: comes with `wake`; the join orders the accesses that follow.
         if reclaim.stop.load(Relaxed) {
             break;
         }

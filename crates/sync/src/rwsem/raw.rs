@@ -32,8 +32,8 @@
 //! # Invariants
 //! 1. A writer is in while its share is in a count to which it was added when there were no shares at all. So there is
 //!    at most one, and while it is in, other shares are strays.
-//! 2. A reader is in while its share is in and, at some moment since it was added, the count had no writer's share.
-//!    From then on 1 keeps writers out.
+//! 2. A reader is in while its share is in and, at some moment since it was added, the count had no
+//!    writer's share. After that moment 1 keeps writers out.
 //! 3. `WAITERS` is set exactly while the queue has waiters, as seen under the wait lock. `HANDOFF` is set only with it.
 //! 4. While the queue has waiters, a thread is bound to call `grant`: a holder that subtracts its share and leaves no
 //!    other behind (it sees `WAITERS` then); a thread with a stray, which ends as a holder or queues; a thread between

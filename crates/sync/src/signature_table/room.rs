@@ -23,13 +23,13 @@ const MOVES: u32 = if cfg!(loom) { 1 } else { 2 };
 pub enum Worth {
     /// It will never be used again: its room counts as vacant.
     Useless,
-    /// It goes before a current one.
+    /// It is replaced before a current one.
     Old,
-    /// It goes if no other entry can.
+    /// It is replaced if no other entry can be.
     Current,
 }
 
-/// What an entry is for a signature that needs one: the first of these is written.
+/// The use of an entry for a signature that needs one: a put writes the first of these.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
     Own,

@@ -58,7 +58,7 @@ fn a_lookup_finds_what_was_put_last() {
 
 #[test]
 fn a_full_set_gives_up_a_stale_entry_first() {
-    // Two lines: all four ways are those of every signature.
+    // Two lines: every signature has all four ways.
     let table = table(4);
     let sign = |n: u64| table.sign(n, b"x").unwrap();
     for n in 0..4 {
@@ -83,7 +83,7 @@ fn of_two_entries_of_one_signature_a_put_changes_the_one_that_lookups_find() {
             let signature = table.sign(n, b"x").unwrap();
             let at = table.line_of(signature);
             let line = |line| &table.lines.get()[if line == 0 { at } else { table.other_line(signature, at) }];
-            // Puts of one thread do not do this; those of two can.
+            // Puts of one thread do not do this; puts of two threads can.
             for (number, (at, way)) in [first, second].into_iter().enumerate() {
                 line(at).0[way].write(signature, 64, number as u64);
             }
@@ -104,7 +104,7 @@ fn nearly_all_entries_are_used_before_one_makes_room() {
         }
         let found = |n| table.find(table.sign(n, b"path").unwrap());
         let kept: Vec<_> = (0..count).filter_map(|n| Some((n, found(n)?))).collect();
-        // What has moved is what was put.
+        // A moved entry is the entry that was put.
         assert!(kept.iter().all(|&(n, found)| (found.address.get(), found.check) == (64 * (n as usize + 1), n)));
         assert_eq!(
             table.count(|_| true),
@@ -167,7 +167,7 @@ fn threads_that_write_one_set_never_show_words_of_two_entries() {
                 for round in 0..rounds {
                     let n = round % 7 + thread;
                     let key = table.sign(n, b"name").unwrap();
-                    // The check word says which key and address it belongs to.
+                    // The check word names the key and the address that it belongs to.
                     let address = 64 * (1 + (round % 1000) as usize);
                     table.put(key, address, n << 32 | address as u64, |_| Worth::Current);
                     for n in 0..8 {

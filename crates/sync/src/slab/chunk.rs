@@ -1,14 +1,16 @@
-//! The chunks of a slab: where an item and its side lie, and which batches of items have been written.
+//! The chunks of a slab: the places of an item and its side, and which batches of items have been
+//! written.
 //!
 //! # What it is
 //! Address arithmetic, and [`Chunk`]: 2 MiB of raw memory with one flag for each batch of items.
 //!
 //! # What it is not
-//! The state of items: the depot knows which batches are reserved, the magazines which items are free.
+//! The state of items: the depot records which batches are reserved, the magazines which items are
+//! free.
 //!
 //! # How it is locked
-//! Not at all. The thread that reserved a batch writes it and then sets the batch's flag; a thread that sees the flag
-//! may read the items. The invariants are those of the [slab](super).
+//! Without a lock. The thread that reserved a batch writes it and then sets the batch's flag; a
+//! thread that sees the flag may read the items. The [slab](super) has the invariants.
 //!
 //! # Provenance
 //! A reference to an item gives no right to touch its neighbours or its side. So the address of a chunk is exposed when
@@ -32,14 +34,14 @@ use std::alloc::{Layout, handle_alloc_error};
 /// Size and alignment of a chunk: the system can back it by one huge page. (Small under loom, which tracks each flag.)
 pub(super) const CHUNK: usize = if cfg!(loom) { 1 << 16 } else { 2 << 20 };
 
-/// The offset of an address in its chunk.
 #[inline(always)]
 fn offset_in_chunk(address: usize) -> usize {
     address & (CHUNK - 1)
 }
 
-/// The offset of the first side in a chunk. Evaluated for each type at compile time: a type for which items and sides
-/// would not lie aligned, apart from each other and inside the chunk is not compiled.
+/// The offset of the first side in a chunk. Evaluated for each type at compile time: a type whose
+/// items and sides would not be aligned, apart from each other and inside the chunk is not
+/// compiled.
 const fn first_side<T: Item>() -> usize {
     assert!(size_of::<T>() > 0 && size_of::<T::Side>() > 0, "an item and its side have a size");
     assert!(CHUNK.is_multiple_of(align_of::<T>()), "a chunk is aligned for its items");
@@ -85,7 +87,7 @@ pub fn side_address<T: Item>(item: *const T) -> *const T::Side {
 /// The side of an item.
 ///
 /// # Safety
-/// `item` lies in a slab that outlives the borrow.
+/// `item` is in a slab that outlives the borrow.
 #[inline(always)]
 #[must_use]
 pub unsafe fn side<T: Item>(item: &T) -> &T::Side {
@@ -96,7 +98,7 @@ pub unsafe fn side<T: Item>(item: &T) -> &T::Side {
 /// The item of a side.
 ///
 /// # Safety
-/// `side` lies in a slab of `T` that outlives the borrow.
+/// `side` is in a slab of `T` that outlives the borrow.
 #[must_use]
 pub unsafe fn item<T: Item>(side: &T::Side) -> &T {
     let address = core::ptr::from_ref(side).addr();
@@ -109,7 +111,8 @@ pub unsafe fn item<T: Item>(side: &T::Side) -> &T {
 
 /// Raw memory that becomes objects, batch by batch.
 ///
-/// A mapping: the allocator would take twice the addresses for the alignment, and may keep what it frees.
+/// A mapping: the allocator would take twice the addresses for the alignment, and may keep freed
+/// memory.
 pub(super) struct Chunk<T: Item> {
     start: NonNull<T>,
     memory: Mapping,
@@ -174,7 +177,7 @@ impl<T: Item> Chunk<T> {
             return;
         }
         for (offset, size) in [(0, size_of::<T>()), (const { first_side::<T>() }, size_of::<T::Side>())] {
-            // A refusal leaves what is there: free objects as they were.
+            // A refusal changes nothing: free objects stay as they were.
             // SAFETY: this function's contract.
             let _ = unsafe { self.memory.discard(offset + objects.start * size..offset + objects.end * size) };
         }
@@ -186,8 +189,8 @@ impl<T: Item> Chunk<T> {
         advise(self.memory.start().as_ptr(), CHUNK);
     }
 
-    /// Writes the batch whose first object has index `first`, links its items before those of the list `head`, and
-    /// publishes them to all threads. Returns the head of the list.
+    /// Writes the batch whose first object has index `first`, links its items before the list
+    /// `head`, and publishes them to all threads. Returns the head of the list.
     ///
     /// # Safety
     /// The caller reserved the batch (invariant 3), and calls this once.
@@ -195,7 +198,8 @@ impl<T: Item> Chunk<T> {
         for index in first..first + BATCH {
             let item = self.start.as_ptr().wrapping_add(index);
             let (item_value, side_value) = T::vacant();
-            // SAFETY: invariant 3: the item lies inside the chunk, aligned, and no other thread knows of it yet.
+            // SAFETY: invariant 3: the item is inside the chunk, aligned, and no other thread has
+            // its address yet.
             unsafe { item.write(item_value) };
             // SAFETY: as above, for the side.
             unsafe { side_address(item).cast_mut().write(side_value) };
@@ -208,7 +212,7 @@ impl<T: Item> Chunk<T> {
         NonNull::new(head).expect("items lie inside a chunk")
     }
 
-    /// The `len` items from index `first` on, which lie in one batch, if they are written.
+    /// The `len` items from index `first` on, which are in one batch, if they are written.
     pub(super) fn items(&self, first: usize, len: usize) -> Option<&[T]> {
         debug_assert!(len > 0 && first / BATCH == (first + len - 1) / BATCH);
         // ORDERING: Acquire pairs with the Release in `write_batch`: a thread that sees the flag sees the objects.

@@ -1,7 +1,8 @@
 //! The depot of a slab: its chunks, and the free items that no magazine has.
 //!
 //! # What it is
-//! What is behind the slab's lock. The head of [the slab's module](super) has the invariants, and how memory returns.
+//! The part of a slab behind its lock. The head of [the slab's module](super) has the invariants,
+//! and how memory returns.
 //!
 //! # What it is not
 //! Fast: magazines come here once in a batch of calls.
@@ -179,7 +180,7 @@ impl<T: Item> Depot<T> {
         chunk.advise_huge(false);
         let reserved = self.reserved - at * const { used::<T>() };
         if reserved < const { used::<T>() } {
-            // SAFETY: invariant 3: nobody has what is not reserved, and the lock is held.
+            // SAFETY: invariant 3: nobody has items that are not reserved, and the lock is held.
             unsafe { chunk.discard_rest(reserved.next_multiple_of(GROUP)) };
         }
     }

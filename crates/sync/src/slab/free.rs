@@ -16,7 +16,7 @@
 
 use super::BATCH;
 
-/// Items whose memory goes back together. 64 dentries are one page of items and three of sides.
+/// Items whose memory is returned together. 64 dentries are one page of items and three of sides.
 pub(super) const GROUP: usize = 2 * BATCH;
 
 /// Whole groups that may always stay.
@@ -64,7 +64,7 @@ impl FreeItems {
         }
     }
 
-    /// An item to hand out: its index, and whether its group was bare until now.
+    /// An item to hand out: its index, and whether its group was bare before this call.
     pub(super) fn take(&mut self) -> Option<(usize, bool)> {
         let group = self.partial.first().or_else(|| self.whole.first()).or_else(|| self.bare.first())?;
         let old = self.words[group];

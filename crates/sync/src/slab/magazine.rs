@@ -5,12 +5,13 @@
 //! its items back.
 //!
 //! # What it is not
-//! Of one size: where threads often wait for the depot, magazines trade more items at a time (`Trade` in `crates/sync/src/slab/depot.rs`).
-//! Neither is it small then: a magazine holds up to twice what it trades.
+//! Of one size: where threads often wait for the depot, magazines trade more items at a time
+//! (`Trade` in `crates/sync/src/slab/depot.rs`). Neither is it small then: a magazine holds up to
+//! twice as many as it trades.
 //!
 //! # How it is locked
-//! Only the owner of its index touches a magazine; the depot has a mutex. The invariants are those of the
-//! [slab](super).
+//! Only the owner of its index touches a magazine; the depot has a mutex. The [slab](super) has the
+//! invariants.
 //!
 //! # Where it comes from
 //! J. Bonwick and J. Adams, "Magazines and Vmem" (USENIX 2001), 3.3, for the size of the magazines.
@@ -49,7 +50,8 @@ impl<T: Item> Default for Magazine<T> {
 
 impl<T: Item> Magazine<T> {
     /// # Safety
-    /// The magazine is the calling thread's and not empty; its items lie in a slab that outlives the borrow.
+    /// The magazine is the calling thread's and not empty; its items are in a slab that outlives
+    /// the borrow.
     #[inline(always)]
     pub(super) unsafe fn pop<'a>(&self) -> &'a T {
         // SAFETY: this function's contract.
@@ -62,7 +64,8 @@ impl<T: Item> Magazine<T> {
 }
 
 impl<T: Item> Slab<T> {
-    /// Locks the depot. If that often means to wait, magazines trade more at a time from now on: Bonwick's rule.
+    /// Locks the depot. If threads often wait for it, magazines trade more at a time after that:
+    /// Bonwick's rule.
     fn lock_depot(&self) -> MutexGuard<'_, Depot<T>> {
         let (mut depot, has_waited) = match self.depot.0.try_lock() {
             Some(depot) => (depot, false),
@@ -80,8 +83,8 @@ impl<T: Item> Slab<T> {
         }
     }
 
-    /// Moves items from the depot, or from fresh memory, into an empty magazine: half of what it may hold. `false`, with
-    /// nothing done, if there is none and, with `limited`, the limit is reached.
+    /// Moves items from the depot, or from fresh memory, into an empty magazine: half of its most.
+    /// `false`, with nothing done, if there is none and, with `limited`, the limit is reached.
     #[cold]
     pub(super) fn refill(&self, magazine: &Magazine<T>, limited: bool) -> bool {
         // Relaxed: see `set_limit`. (The short array costs less to clear.)
@@ -159,7 +162,8 @@ impl<T: Item> Slab<T> {
             // SAFETY: as above.
             next = link_of(unsafe { &*next }).load(Relaxed);
         }
-        // The last link that stays leads to what is going, but the length says where the magazine ends.
+        // The last link that stays leads to an item that leaves, but the length marks the end of
+        // the magazine.
         magazine.len.store(kept, Relaxed);
         let surplus = {
             let mut depot = self.lock_depot();

@@ -1,10 +1,10 @@
-//! What the slab promises, and what its threads must not see.
+//! The promises of the slab, and memory that its threads must not see.
 
 use super::*;
 use core::sync::atomic::AtomicU64;
 use std::collections::HashSet;
 
-/// What memory that was not written does not hold.
+/// A value that fresh memory does not hold.
 const MADE: u64 = 0x1234_5678_9abc_def0;
 
 struct Thing {
@@ -34,7 +34,8 @@ unsafe impl Item for Thing {
 /// Returns an item that a test took and does not use any more.
 fn free<T: Item>(slab: &Slab<T>, item: &T) {
     std::thread_local!(static DOMAIN: RcuDomain = RcuDomain::without_reclaimer());
-    // SAFETY: the tests return to a slab, once, what they took out of it; those with readers use the domain themselves.
+    // SAFETY: the tests return each item to the slab once; tests with readers use the domain
+    // themselves.
     DOMAIN.with(|domain| unsafe { slab.free(domain, item) });
 }
 
@@ -92,14 +93,14 @@ fn take_leaves(slab: &Slab<Leaf>, count: usize) -> Vec<&Leaf> {
     let leaves: Vec<&Leaf> = (0..count).map(|_| slab.alloc()).collect();
     for leaf in &leaves {
         leaf.count.fetch_add(2, Relaxed);
-        // SAFETY: it lies in `slab`.
+        // SAFETY: the item is in `slab`.
         unsafe { side(*leaf) }.word.store(1, Relaxed);
     }
     leaves
 }
 
 fn free_leaves(slab: &Slab<Leaf>, domain: &RcuDomain, leaves: &[&Leaf]) {
-    // SAFETY: the tests return once what they took out of the slab; readers are in sections of `domain`.
+    // SAFETY: the tests return each item to the slab once; readers are in sections of `domain`.
     leaves.iter().for_each(|leaf| unsafe { slab.free(domain, leaf) });
 }
 
@@ -115,7 +116,8 @@ fn a_reader_that_stays_keeps_half_of_the_memory_from_its_next_use() {
     drop(guard);
 }
 
-/// The same, with grace periods in between, so that none of the memory that is too much must wait for a later call.
+/// As `free_leaves`, but with grace periods in between, so that no surplus memory must wait for a
+/// later call.
 fn free_in_parts(slab: &Slab<Leaf>, domain: &RcuDomain, leaves: &[&Leaf]) {
     for leaves in leaves.chunks(500) {
         free_leaves(slab, domain, leaves);
@@ -123,8 +125,8 @@ fn free_in_parts(slab: &Slab<Leaf>, domain: &RcuDomain, leaves: &[&Leaf]) {
     }
 }
 
-/// The most that a slab without items in use keeps, when so many threads used it: for each, the free groups that may stay,
-/// and those of the items in its magazine.
+/// The most that a slab without items in use keeps, when so many threads used it: for each, the
+/// free groups that may stay, and the groups of the items in its magazine.
 fn most_kept_by(slab: &Slab<Leaf>, threads: usize) -> usize {
     (free::KEPT + slab.full.load(Relaxed)) * 4 * 4096 * threads
 }
@@ -171,7 +173,7 @@ fn an_item_whose_memory_was_returned_is_vacant_and_its_count_does_not_go_back() 
         free_in_parts(&slab, &domain, &leaves);
         let mut bare = 0;
         slab.for_each(|leaf| {
-            // SAFETY: it lies in `slab`.
+            // SAFETY: the item is in `slab`.
             let stem = unsafe { side(leaf) };
             let is_zero = leaf.count.load(Relaxed) == 0 && stem.word.load(Relaxed) == 0;
             bare += usize::from(is_zero && stem.link.load(Relaxed).is_null());
@@ -189,7 +191,7 @@ fn items_in_use_keep_their_memory_when_their_neighbours_go() {
     let freed: Vec<&Leaf> = freed.into_iter().map(|(_, &leaf)| leaf).collect();
     free_in_parts(&slab, &domain, &freed);
     assert!(kept.iter().all(|&(mark, leaf)| leaf.count.load(Relaxed) == mark as u64));
-    // Of each thousand, 900 in a row went: at least 12 groups of 64 items.
+    // Of each thousand, 900 in a row were freed: at least 12 groups of 64 items.
     assert!(resident(&slab) <= 50_000 * 256 * 3 / 10 + most_kept_by(&slab, 1), "{}", resident(&slab));
 }
 
@@ -238,7 +240,7 @@ fn threads_that_allocate_and_free_lose_no_item_while_memory_returns() {
                 for round in 0..30 {
                     let leaves: Vec<&Leaf> = (0..(me * 1000 + round * 100)).map(|_| slab.alloc()).collect();
                     for leaf in &leaves {
-                        // SAFETY: it lies in `slab`.
+                        // SAFETY: the item is in `slab`.
                         assert_eq!(unsafe { side(*leaf) }.word.swap(me, Relaxed), 0);
                     }
                     for leaf in &leaves {
@@ -251,7 +253,7 @@ fn threads_that_allocate_and_free_lose_no_item_while_memory_returns() {
         }
     });
     domain.barrier();
-    // Now one thread frees all there is, so that what was too much for the others goes.
+    // Now one thread frees everything, so that the surplus of the others is returned.
     let all = take_leaves(&slab, 12_000);
     free_in_parts(&slab, &domain, &all);
     let (left, threads) = (resident(&slab), prim::cpu::count());
@@ -298,7 +300,7 @@ fn an_item_and_its_side_lead_to_each_other() {
     let slab = Slab::<Thing>::new();
     for _ in 0..50_000 {
         let thing = slab.alloc();
-        // SAFETY: both lie in `slab`.
+        // SAFETY: both are in `slab`.
         let rest = unsafe { side(thing) };
         // SAFETY: as above.
         assert!(core::ptr::eq(unsafe { item::<Thing>(rest) }, thing));

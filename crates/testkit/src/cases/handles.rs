@@ -1,4 +1,5 @@
-//! Opens: what a file system keeps for each, their ends, appended data, and errors of writing.
+//! Opens: the state that a file system keeps for each, their ends, appended data, and errors of
+//! writing.
 //!
 //! After every case the [ledger](crate::ledger) is checked, which is around each file system.
 

@@ -134,7 +134,7 @@ impl<'t> Tree<'t> {
         Ok(())
     }
 
-    /// Removes everything, deepest names first; each file is gone with its last name.
+    /// Removes everything, deepest names first; each file is freed with its last name.
     fn remove_all(&self, mut all: Vec<Known>) -> Outcome {
         all.sort_by_key(|known| core::cmp::Reverse(known.path.matches('/').count()));
         while let Some(known) = (!all.is_empty()).then(|| all.remove(0)) {

@@ -15,7 +15,8 @@ struct Shared<'c> {
     other: Context,
 }
 
-/// What must not change: mode, owner, group, length, contents; and the names in the directory.
+/// State that must not change: mode, owner, group, length, contents; and the names in the
+/// directory.
 type State = ([u64; 4], Vec<u8>, Vec<String>);
 
 /// The byte that the cases write at an offset.

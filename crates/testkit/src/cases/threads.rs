@@ -1,4 +1,4 @@
-//! Many threads at once, with operations whose final result is known.
+//! Many threads at once, with operations that have one possible final result.
 
 use crate::fixture::{Fixture, MAKE, read_all, write_all};
 use crate::outcome::{Failure, OrFail, Outcome, needs, same};

@@ -1,13 +1,11 @@
-//! What a [`Store`](super::Store) keeps: files by number, and the names that lead to them.
+//! The contents of a [`Store`](super::Store): files by number, and the names that lead to them.
 //!
 //! # What it is not
-//! Checked: the VFS has checked permissions, types and limits. What is checked here is that the cache and the store agree.
+//! Checked: the VFS has checked permissions, types and limits. This module checks that the cache
+//! and the store agree.
 //!
 //! # How it is locked
 //! By the caller.
-//!
-//! # Where it comes from
-//! Own code.
 
 use core::ops::Bound;
 use std::collections::BTreeMap;
@@ -19,7 +17,7 @@ use vfs::{
 /// Bytes that a file's storage grows by.
 const PAGE: usize = 4096;
 
-/// Bytes that can be written to a file at most. What was not written takes no memory.
+/// Bytes that can be written to a file at most. Unwritten bytes take no memory.
 const MAX_LEN: usize = 1 << 30;
 
 /// The storage of contents of this length, in bytes.
@@ -61,7 +59,7 @@ impl Node {
         storage_of(self.contents.len())
     }
 
-    /// The same in units of 512 bytes.
+    /// [`storage`](Self::storage) in units of 512 bytes.
     fn blocks(&self) -> u64 {
         self.storage() / 512
     }
@@ -94,7 +92,7 @@ impl Nodes {
         self.nodes.values()
     }
 
-    /// What `name` in `dir` leads to: `ENOENT`.
+    /// The number that `name` in `dir` leads to: `ENOENT`.
     pub(super) fn find(&self, dir: u64, name: &[u8]) -> Result<u64, Errno> {
         self.entries.get(&(dir, name.to_vec())).map(|entry| entry.node).ok_or(Errno::ENOENT)
     }
@@ -130,7 +128,7 @@ impl Nodes {
         ino
     }
 
-    /// Enters `node` into `dir`, over what has the name already.
+    /// Enters `node` into `dir`, over a node that has the name already.
     pub(super) fn enter(&mut self, dir: u64, name: &[u8], node: u64) {
         if self.find(dir, name).is_ok() {
             self.remove(dir, name);
@@ -155,7 +153,6 @@ impl Nodes {
         nodes.filter(|node| node.attr.is_dir()).count() as u32
     }
 
-    /// Removes a name.
     pub(super) fn remove(&mut self, dir: u64, name: &[u8]) {
         let Some(Entry { node, .. }) = self.entries.remove(&(dir, name.to_vec())) else { return };
         let Some(removed) = self.nodes.get_mut(&node) else { return };

@@ -1,7 +1,7 @@
 //! Quotas of users in a [`Store`](super::Store).
 //!
 //! # What it is
-//! What a user owns is added up at each change. So nothing can be counted twice, nor forgotten.
+//! The use of a user is added up at each change. So nothing can be counted twice, nor forgotten.
 //!
 //! # How it is locked
 //! By the caller.
@@ -13,8 +13,8 @@
 use super::nodes::{Node, Nodes, storage_of};
 use vfs::{Errno, NewNode};
 
-/// What each user may own in a [`Store`](super::Store). Changes by callers with `CAP_SYS_RESOURCE`, and changes behind the trees,
-/// count but are not refused.
+/// The quota of each user in a [`Store`](super::Store). Changes by callers with `CAP_SYS_RESOURCE`,
+/// and changes behind the trees, count but are not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreQuota {
     /// Bytes of storage, in pages of 4096 bytes. A write takes as much as there is room for.
@@ -76,7 +76,7 @@ impl Limit {
     }
 }
 
-/// What `user` owns.
+/// The use of `user`.
 fn owned(nodes: &Nodes, user: u32) -> Amount {
     nodes.all().filter(|node| node.attr.uid == user).map(Amount::of).fold(Amount::default(), Amount::and)
 }

@@ -13,7 +13,7 @@ use vfs::{
 };
 
 impl Store {
-    /// What a change returns that has been made.
+    /// The return value of a change that has been made.
     fn returned(&self, nodes: &Nodes, parts: &[Part]) -> After {
         let parts = parts.iter().filter(|_| self.0.options.returns_attributes);
         let found = parts.filter_map(|(add, node)| Some((add, nodes.get(*node).ok()?.attr)));
@@ -35,7 +35,7 @@ impl Store {
     }
 }
 
-/// What a change returns of one file: its part in [`After`], and its number.
+/// The return value of a change for one file: its part in [`After`], and its number.
 type Part = (fn(After, Attr) -> After, u64);
 
 /// Moves the node of `old` to the name `new`, where `target` is, or exchanges the two: `ENOENT`, `ESTALE`, `ENOTEMPTY`.

@@ -23,8 +23,8 @@ use sync::Mutex;
 
 /// Whether a caller still waits. Clones are the same.
 ///
-/// What a thread calls inside of [`Cancel::scope`] can be cancelled from others: a file system that obeys
-/// ([`Bounded`](crate::Bounded) makes each obey) fails with `EINTR` from then on.
+/// Other threads can cancel the calls that a thread makes inside of [`Cancel::scope`]: a file
+/// system that obeys ([`Bounded`](crate::Bounded) makes each obey) then fails with `EINTR`.
 ///
 /// ```
 /// use lightfoot_vfs::Cancel;
@@ -64,8 +64,8 @@ impl Cancel {
         Self::default()
     }
 
-    /// One that is not cancelled, and whose cancellation has no effect for the time `patience` from now. So calls that do not take long end
-    /// as usual.
+    /// A handle that is not cancelled, and whose cancellation has no effect for the time `patience`
+    /// after this call. So calls that do not take long end as usual.
     ///
     /// ```
     /// use lightfoot_vfs::Cancel;
@@ -124,7 +124,7 @@ impl Cancel {
         f()
     }
 
-    /// What cancels the calls of this thread.
+    /// The handle that cancels the calls of this thread.
     #[must_use]
     pub fn current() -> Option<Self> {
         thread::carried()
@@ -144,13 +144,13 @@ impl Drop for CancelWatch<'_> {
         let mut watches = self.cancel.0.watches.lock();
         let at = watches.acts.iter().position(|(number, _)| *number == self.number);
         let act = at.map(|at| watches.acts.swap_remove(at));
-        // The act's drop is another's code.
+        // The drop of the act is the owner's code.
         drop(watches);
         drop(act);
     }
 }
 
-/// What the thread carried before a scope.
+/// The thread's handle before a scope.
 struct Outer(Option<Carried>);
 
 impl Drop for Outer {

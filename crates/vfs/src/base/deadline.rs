@@ -6,11 +6,9 @@
 //! # What it is not
 //! A timer: it calls nothing when the moment comes.
 //!
-//! # How it is locked
-//! Not at all: a plain value.
-//!
 //! # Where it comes from
-//! The absolute timeouts of `futex(2)` and `mq_timedreceive(3)`: a repeated wait does not take longer.
+//! The absolute timeouts of `futex(2)` and `mq_timedreceive(3)`: a repeated wait does not take
+//! longer.
 
 use core::num::NonZeroU64;
 use core::time::Duration;
@@ -19,12 +17,12 @@ use prim::atomic::AtomicU32;
 /// The most that a call may take, in nanoseconds; `None`: without a limit. One word, since each open file gets a copy.
 pub(crate) type Timeout = Option<NonZeroU64>;
 
-/// The timeout of so many nanoseconds; 0 becomes 1.
+/// The timeout of `ns` nanoseconds; 0 becomes 1.
 pub(crate) fn timeout_of(ns: Option<u64>) -> Timeout {
     ns.map(|ns| NonZeroU64::MIN.saturating_add(ns.saturating_sub(1)))
 }
 
-/// The moment so many nanoseconds from now, on the monotonic clock.
+/// The moment `ns` nanoseconds after the call, on the monotonic clock.
 pub(crate) fn moment_in(ns: u64) -> i64 {
     prim::clock::monotonic_ns().saturating_add_unsigned(ns)
 }
@@ -42,7 +40,7 @@ impl Deadline {
         Self { at_ns }
     }
 
-    /// The moment `timeout` from now; `None`: never.
+    /// The moment `timeout` after the call; `None`: never.
     pub(crate) fn after(timeout: Option<Duration>) -> Self {
         let from_now = |timeout: Duration| moment_in(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
         Self { at_ns: timeout.map(from_now) }

@@ -29,7 +29,7 @@ bitflags! {
 }
 
 impl InodeFlags {
-    /// Those that the VFS obeys, whatever the file system does.
+    /// Flags that the VFS obeys, whatever the file system does.
     pub(crate) const OBEYED: Self = Self::FIXED.union(Self::NOATIME);
     /// Each of them forbids to remove, rename and link the file, and to change its attributes.
     pub(crate) const FIXED: Self = Self::IMMUTABLE.union(Self::APPEND);
@@ -52,13 +52,14 @@ bitflags! {
         const EXCL = 0o200;
         /// Truncate the file to length 0.
         const TRUNC = 0o1000;
-        /// Each write goes to the end.
+        /// Each write appends at the end.
         const APPEND = 0o2000;
         /// `O_DSYNC`: a write returns when the data are in permanent storage.
         const DSYNC = 0o10_000;
         /// `O_SYNC`: a write returns when the data and the attributes are in permanent storage.
         const SYNC = 0o4_010_000;
-        /// Data go past the host's cache, where there is a host: buffers, offsets and lengths must then be aligned as it demands.
+        /// Data bypass the host's cache, if there is a host: buffers, offsets and lengths must then
+        /// be aligned as it requires.
         const DIRECT = 0o40_000;
         /// It must be a directory.
         const DIRECTORY = 0o200_000;

@@ -32,14 +32,14 @@ impl<T> Monitor<T> {
         result
     }
 
-    /// The same, and wakes one of them.
+    /// As `change`, but wakes one waiting thread.
     pub(crate) fn change_for_one<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let result = self.change_silently(change);
         park::unpark_one(&self.changes);
         result
     }
 
-    /// The same, where nobody waits for this change.
+    /// As `change`, where no thread waits for this change.
     pub(crate) fn change_silently<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut value = self.value.lock();
         let result = change(&mut value);

@@ -120,7 +120,7 @@ impl NameKey {
         fold(name.words[0] ^ self.0[0], name.words[1] ^ self.0[1])
     }
 
-    /// Hash of any name; the same as [`NameKey::hash_short`] for a short one.
+    /// Hash of any name; equals [`NameKey::hash_short`] for a short one.
     pub(crate) fn hash(self, name: &[u8]) -> u64 {
         match short(name) {
             Some(name) => self.hash_short(name),

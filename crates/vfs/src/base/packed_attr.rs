@@ -106,7 +106,8 @@ impl core::fmt::Debug for PackedAttr {
     }
 }
 
-/// The number that an inode keeps of both: pages of storage, or the device number of a device node.
+/// The number that an inode keeps for both: pages of storage, or the device number of a device
+/// node.
 pub(crate) fn extra(attr: &Attr) -> u32 {
     if is_device(attr.mode) { attr.rdev } else { u32::try_from(attr.blocks / BLOCKS_PER_PAGE).unwrap_or(u32::MAX) }
 }

@@ -1,18 +1,16 @@
 //! The order of the crate's locks; `docs/locking.md` lists what each lock protects.
 //!
 //! # What it is
-//! One rank for each kind of lock that is nested with others. Debug builds check, for each tree, that a
-//! thread takes locks only in this order (see [`sync::lockdep`]).
+//! One rank for each kind of lock that is nested with others. Debug builds check, for each tree,
+//! that a thread takes locks only in this order (see [`sync::lockdep`]).
 //!
 //! # What it is not
-//! A rank for every lock: the write section of a dentry's sequence, bucket locks and an inode's sequence lock
-//! come below these ranks. The innermost functions take them, and take nothing else under them.
-//!
-//! # How it is locked
-//! Not at all: plain values.
+//! A rank for every lock: the write section of a dentry's sequence, bucket locks and an inode's
+//! sequence lock come below these ranks. The innermost functions take them, and take nothing else
+//! under them.
 //!
 //! # Where it comes from
-//! The ranks are those of Linux's `Documentation/filesystems/directory-locking.rst`.
+//! The ranks are from Linux's `Documentation/filesystems/directory-locking.rst`.
 
 use sync::MutexGuard;
 use sync::lockdep::{self, Ranked};
@@ -38,8 +36,8 @@ pub(crate) enum Rank {
     DirMoves,
     /// `Inodes::lock`, of a node.
     Inodes,
-    /// `Tree::renames`: a rename as the writer of those of its directories, a reverse path as a reader that blocks them.
-    /// Several at once: by their index.
+    /// `Tree::renames`: a rename writes the ones of its directories, a reverse path reads and
+    /// blocks them. Several at once: by their index.
     Renames,
 }
 

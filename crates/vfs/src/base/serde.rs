@@ -1,11 +1,8 @@
 //! How types of the crate are serialized, where a derived way would fail.
 //!
 //! # What it is
-//! The serializers of feature `serde` that fields name. A path is any byte string without NUL, so one that is not UTF-8 must
-//! have a form, too.
-//!
-//! # How it is locked
-//! Not at all: plain values.
+//! The serializers of feature `serde` that fields name. A path is any byte string without NUL, so
+//! one that is not UTF-8 must have a form, too.
 
 use serde::Serializer;
 use std::os::unix::ffi::OsStrExt;

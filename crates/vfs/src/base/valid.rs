@@ -6,6 +6,6 @@ pub enum Valid {
     /// Until the file system invalidates it by its [`Invalidator`](crate::Invalidator).
     #[default]
     UntilInvalidated,
-    /// For so many nanoseconds; 0: the VFS revalidates on each use.
+    /// For this many nanoseconds; 0: the VFS revalidates on each use.
     For(u64),
 }

@@ -1,14 +1,11 @@
 //! A pool of threads for calls that may hang.
 //!
 //! # What it is
-//! Work is begun in the order in which it came, each by one of at most `most` threads. A thread that has had no work for a while ends. Work
-//! that was not begun can be withdrawn.
+//! Work is begun in the order in which it came, each by one of at most `most` threads. A thread
+//! that has had no work for a while ends. Work that was not begun can be withdrawn.
 //!
 //! # How it is locked
 //! One [`Monitor`], a leaf. Work runs, and is dropped, without it.
-//!
-//! # Where it comes from
-//! Own code.
 
 use crate::base::deadline::Deadline;
 use crate::base::monitor::Monitor;
@@ -103,7 +100,8 @@ impl Pool {
     fn work(&self) {
         loop {
             if let Some(work) = self.state.change_silently(|state| state.waiting.pop_front()) {
-                // The panic hook has reported a panic, and what waits for the work sees that it has gone.
+                // The panic hook has reported a panic, and a waiting caller sees that the work was
+                // dropped.
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(work.1)) {
                     // Its drop may panic, too.
                     core::mem::forget(payload);

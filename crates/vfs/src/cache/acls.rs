@@ -32,7 +32,8 @@ impl SuperBlock {
         }
     }
 
-    /// Replaces the copies of an inode's ACLs. `dentry` is that of a directory, or any for another file.
+    /// Replaces the copies of an inode's ACLs. `dentry` is the directory's dentry, or any for
+    /// another file.
     pub(crate) fn put_acls(&self, dentry: &Dentry, inode: &Inode, acls: Acls) {
         let _held = self.ranks.lock(Rank::Inodes, self.inodes.lock(inode.node()));
         self.put_acls_locked(dentry, inode, acls);
@@ -53,7 +54,7 @@ impl SuperBlock {
         });
     }
 
-    /// Replaces the copies by what the file system answered, if they differ.
+    /// Replaces the copies by the file system's answer, if they differ.
     #[inline]
     pub(crate) fn renew_acls(&self, dentry: &Dentry, inode: &Inode, new: Option<Acls>) {
         if new.is_some() || inode.has_acl() || inode.has_default_acl() {

@@ -48,7 +48,7 @@ impl SuperBlock {
             self.bury(dead);
             return;
         }
-        // It has a holder: from now on it holds its parent, for `..` and reverse paths.
+        // It has a holder, so it must hold its parent, for `..` and reverse paths.
         dir.count.get();
         dentry.update_object(|object| object.with(ObjectFlags::PARENT_PINNED));
         self.unpin_ref(dentry);
@@ -56,9 +56,9 @@ impl SuperBlock {
 
     /// Kills `dentry`, which has no holder and no name, unless another thread takes a reference first.
     ///
-    /// That calls the file system. So inside a read section, unless the file system never waits, it is left to the next put
-    /// outside of one, the next step of a ref-walk or the end of the superblock, whichever comes first; until then the dentry
-    /// has a count of zero.
+    /// That calls the file system. So inside a read section, unless the file system never waits, it
+    /// is left to the next put outside of one, the next step of a ref-walk or the end of the
+    /// superblock, whichever comes first. Meanwhile the dentry has a count of zero.
     #[cold]
     pub(super) fn last_put(&self, dentry: &Dentry) {
         if !self.never_waits && self.domain.is_reading() {
@@ -128,7 +128,8 @@ impl SuperBlock {
     #[inline(always)]
     fn evict(&self, inode: &DeadInode<'_>) {
         self.inodes.remove(&self.domain, inode);
-        // Outside of what catches panics: of a call inside a read section, tests must hear.
+        // Outside of `contain`, which catches panics: a test must fail if this is called inside a
+        // read section.
         let fs = self.fs();
         self.contain(|| fs.evict(inode));
         if !inode.private.is_none() {

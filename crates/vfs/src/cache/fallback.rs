@@ -1,6 +1,8 @@
-//! Reasons of walks to leave rcu-walk, and their counters; and a count of names that a file system was asked for.
+//! Reasons of walks to leave rcu-walk, and their counters; and a count of names that were requested
+//! from a file system.
 //!
-//! Counters are per CPU index and written by their owner only. A walk that stays in rcu-walk touches none.
+//! Counters are per CPU index and written by their owner only. A walk that stays in rcu-walk
+//! touches none.
 
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -25,7 +27,7 @@ pub enum Fallback {
     Permission,
     /// The attributes are stale.
     Attributes,
-    /// A directory moved or a mount changed while a bounded walk went up.
+    /// A directory moved or a mount changed while a bounded walk climbed.
     TreeChanged,
     /// The mount is being unmounted.
     Unmounting,
@@ -84,7 +86,7 @@ impl Fallbacks {
         counter.store(counter.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Counts a name that a file system is asked for. Called by the owner of the index only.
+    /// Counts a name that is requested from a file system. Called by the owner of the index only.
     #[cold]
     pub(crate) fn count_asked(&self) {
         self.asked.store(self.asked.load(Relaxed) + 1, Relaxed);

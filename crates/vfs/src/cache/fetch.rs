@@ -1,25 +1,28 @@
 //! Stale attributes: the VFS requests them from the file system before it shows them.
 //!
 //! # What it is
-//! A file system that does not leave attributes to the VFS (of a host directory, of a server) marks those of
-//! an inode stale by [`Inode::mark_stale`]; where it keeps the attributes itself ([`Attributes::FileSystem`](crate::Attributes::FileSystem)), the VFS
-//! does that with each change of its copy. The next reader requests them by
-//! [`crate::FileSystem::attributes`]. A walk cannot do so in rcu-walk: it continues in ref-walk, which holds
-//! the place ([`Fallback::Attributes`](crate::Fallback::Attributes)).
+//! A file system that does not leave attributes to the VFS (of a host directory, of a server) marks
+//! an inode's attributes stale by [`Inode::mark_stale`]. Where it keeps the attributes itself
+//! ([`Attributes::FileSystem`](crate::Attributes::FileSystem)), the VFS does that with each change
+//! of its copy. The next reader requests them by [`crate::FileSystem::attributes`]. A walk cannot
+//! do so in rcu-walk: it continues in ref-walk, which holds the place
+//! ([`Fallback::Attributes`](crate::Fallback::Attributes)).
 //!
 //! With `with_changes` a change itself returns them
 //! ([`returned`](crate::cache::returned)).
 //!
 //! # How it is locked
-//! No lock. The mark is cleared with the answer, if nothing has set it again since the request began: a reader meanwhile
-//! requests the attributes itself. An answer replaces only the attributes that were there at the time of the request: if
-//! they changed since, they stay, marked stale. Mode and owner are replaced by themselves, so that changes of size and times,
-//! which are frequent, cannot keep an old right alive; if they changed too, the attributes stay too old.
+//! No lock. The mark is cleared with the answer, if nothing has set it again since the request
+//! began: a reader meanwhile requests the attributes itself. An answer replaces only the attributes
+//! that were there at the time of the request: if they changed since, they stay, marked stale. Mode
+//! and owner are replaced separately, so that changes of size and times, which are frequent, cannot
+//! keep an old right alive; if they changed too, the attributes stay too old.
 //!
 //! # Times of validity
-//! A walk by name revalidates an expired name, and its attributes with it. A file that is held (root and working
-//! directory, handles, open files, the roots of mounts) is used without its name: its users request its attributes when
-//! they are older than the time of validity that the file system gave, or were invalidated ([`Inode::is_old`]).
+//! A walk by name revalidates an expired name, and its attributes with it. A file that is held
+//! (root and working directory, handles, open files, the roots of mounts) is used without its name:
+//! its users request its attributes when they are older than the time of validity that the file
+//! system gave, or were invalidated ([`Inode::is_old`]).
 //!
 //! # Where it comes from
 //! `STATX_ATTR` validity of FUSE (`attr_valid`) and NFS (`NFS_INO_INVALID_ATTR`) in Linux.
@@ -71,13 +74,15 @@ impl SuperBlock {
         Ok(attr)
     }
 
-    /// Notes the attributes that a change returned, which began after so many invalidations and has made so many marks.
+    /// Notes the attributes that a change returned. It began at this number of `invalidations` and
+    /// has made `marks` marks.
     pub(crate) fn learn_after(&self, inode: &Inode, attr: &Attr, before: &AttrSample, marks: u32, invalidations: u64) {
         if attr.kind() != before.attr.kind() || !inode.learn_after(&self.paths, attr, before, marks) {
             return;
         }
         self.mode_learned(inode, before.attr.mode, attr.mode);
-        // The reply has no ACLs. Where they are the file system's, their age is that of the attributes.
+        // The reply has no ACLs. Where they are the file system's, they have the age of the
+        // attributes.
         if !self.fs_applies_acls {
             self.renew(inode, invalidations);
         }
@@ -90,7 +95,8 @@ impl SuperBlock {
         }
     }
 
-    /// Notes that the attributes of `inode` are of a request that began after so many invalidations.
+    /// Notes that the attributes of `inode` are from a request that began at this number of
+    /// `invalidations`.
     fn renew(&self, inode: &Inode, invalidations: u64) {
         inode.set_valid(self.valid_of(inode));
         let is_root = self.root().inode().is_some_and(|root| core::ptr::eq(root, inode));
@@ -112,7 +118,7 @@ impl SuperBlock {
     /// in memory.
     ///
     /// # Errors
-    /// What the file system answers.
+    /// The file system's answer.
     pub(crate) fn link_body(&self, dentry: &Dentry, request: &Request) -> Result<Vec<u8>, Errno> {
         let inode = dentry.inode().ok_or(Errno::ENOENT)?;
         if let Some(body) = inode.link_body.load(&self.domain.read()) {

@@ -10,7 +10,6 @@ pub(crate) struct LookupKey {
     pub(crate) name: Box<[u8]>,
 }
 
-/// The result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LookupResult {
     /// The cache has the entry now.

@@ -1,14 +1,15 @@
 //! The inodes of a file system that keeps its own names, by node.
 //!
 //! # What it is
-//! A hash table over the inodes in the slots. Two names whose lookups return one node become two dentries of
-//! one inode, and a file system can invalidate by node. A file system that leaves its names to the cache
-//! needs no table: each of its names came through the cache.
+//! A hash table over the inodes in the slots. Two names whose lookups return one node become two
+//! dentries of one inode, and a file system can invalidate by node. A file system that leaves its
+//! names to the cache needs no table: each of its names came through the cache.
 //!
 //! # How it is locked
-//! A find runs under RCU and then takes a reference, unless the last one is gone. The lock of a node's bucket decides
-//! which of several threads inserts its inode ([`Inodes::add_unless_there`]), so that one node has one inode. An inode is
-//! inserted before its life begins, so the thread whose inode was not inserted has nothing to take back.
+//! A find runs under RCU and then takes a reference, unless the last one was put. The lock of a
+//! node's bucket decides which of several threads inserts its inode ([`Inodes::add_unless_there`]),
+//! so that one node has one inode. An inode is inserted before its life begins, so the thread whose
+//! inode was not inserted has nothing to take back.
 //!
 //! A node's ACLs are replaced under the lock of the node. Nodes share these locks by their hash.
 //!
@@ -41,7 +42,6 @@ struct NodeLock(Mutex<()>);
 /// Number of these locks: many more than CPUs, so that threads with different nodes seldom meet.
 const LOCKS: usize = if cfg!(loom) { 1 } else { 256 };
 
-/// Buckets of a new table.
 const MIN_BUCKETS: usize = if cfg!(loom) { 4 } else { 1024 };
 
 impl Inodes {
@@ -60,7 +60,7 @@ impl Inodes {
         &self.locks[(node_hash(node) >> 32) as usize & (self.locks.len() - 1)].0
     }
 
-    /// Notes that a node has two inodes from now on.
+    /// Notes that a node now has two inodes.
     pub(crate) fn note_double(&self) {
         // Relaxed: it is never cleared, and a concurrent invalidation finds one of them or both.
         self.doubles.store(true, Relaxed);
@@ -83,16 +83,16 @@ impl Inodes {
         }
     }
 
-    /// Adds `inode`, whose life has not begun, unless its node has an inode: then returns that, whose first name is in
-    /// the cache by then, or was.
+    /// Adds `inode`, whose life has not begun, unless its node has an inode: then returns that
+    /// inode, whose first name is in the cache, or was.
     pub(crate) fn add_unless_there<'s>(&self, sb: &'s SuperBlock, inode: &Inode) -> Option<InodeRef<'s>> {
         let table = self.table.as_ref()?;
         loop {
             match link_inode_unless_there(sb.slots(), &sb.domain, table, inode, node_hash(inode.node())) {
                 Ok(()) => return None,
                 Err(Some(there)) if there.node() == inode.node() => {
-                    // The thread that added it stores the flags and the expiry of the first name in this write section. What
-                    // the caller changes there must come after that.
+                    // The thread that added it stores the flags and the expiry of the first name in
+                    // this write section. The caller's changes there must come after it.
                     let _is_published = dentry_beside(&there).seq.begin();
                     return Some(there);
                 }

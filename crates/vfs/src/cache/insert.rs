@@ -1,14 +1,16 @@
 //! Insertion and removal of entries, and references on them.
 //!
 //! # What it is
-//! The operations that link and unlink the entries of one superblock so that concurrent walks see the old
-//! state or the new one. `ops` decides the rest (errors, permission); `walk/lookup.rs` calls the file system.
+//! The operations that link and unlink the entries of one superblock so that concurrent walks see
+//! the old state or the new one. `ops` decides the rest (errors, permission); `walk/lookup.rs`
+//! calls the file system.
 //!
 //! # How it is locked
 //! A thread that changes a directory's entries holds its lock. See `docs/locking.md`.
 //!
 //! # Where it comes from
-//! Linux's `fs/dcache.c` in its parts: `d_alloc`, `d_add`, `d_delete`, `__d_move`, `d_exchange`, `dput`; own code.
+//! Linux's `fs/dcache.c` in its parts: `d_alloc`, `d_add`, `d_delete`, `__d_move`, `d_exchange`,
+//! `dput`.
 
 use crate::base::attr::{Attr, S_IFMT};
 use crate::base::errno::Errno;
@@ -37,18 +39,18 @@ pub(crate) struct NewInodeArgs<'a> {
     pub(crate) rare: ExtraArgs<'a>,
 }
 
-/// What few inodes begin with.
+/// Initial values that few inodes have.
 #[derive(Clone, Copy)]
 pub(crate) enum ExtraArgs<'a> {
     Nothing,
-    /// What a reply of the file system has.
+    /// From a reply of the file system.
     Replied(&'a NewInode),
-    /// What a file that was just made has.
+    /// Of a file that was just made.
     Made(&'a InitExtra<'a>),
 }
 
 impl<'a> ExtraArgs<'a> {
-    /// What a file that was just made has `beside` its attributes.
+    /// Of a file that was just made: the values `beside` its attributes.
     #[inline(always)]
     pub(crate) fn of(beside: Option<&'a InitExtra<'a>>) -> Self {
         beside.map_or(Self::Nothing, Self::Made)
@@ -112,7 +114,7 @@ impl SuperBlock {
         }
     }
 
-    /// The same for a short name that is compared byte by byte.
+    /// Finds a short name, which is compared byte by byte.
     #[inline(always)]
     pub(crate) fn find_short<'g>(
         &'g self,
@@ -163,7 +165,8 @@ impl SuperBlock {
         dentry
     }
 
-    /// The same for the answer of a lookup, unless its node has an inode already: then returns the slot, and that inode.
+    /// Adds the answer of a lookup, unless its node has an inode already: then returns the slot,
+    /// and that inode.
     pub(crate) fn add_unless_there<'s>(
         &'s self,
         names: Option<&Names<'_>>,
@@ -211,7 +214,7 @@ impl SuperBlock {
         inode
     }
 
-    /// Gives a new inode what it has besides its attributes.
+    /// Gives a new inode its values besides the attributes.
     #[inline(always)]
     pub(super) fn equip_inode(&self, inode: &Inode, new: &NewInodeArgs<'_>) {
         self.set_valid(inode, new.valid);
@@ -363,7 +366,7 @@ impl SuperBlock {
         self.uncache_name(None, dir, dentry, hash);
     }
 
-    /// The same of the directory `dir`, which is locked, or `names` of it.
+    /// As `uncache`, where `dir` is locked, or `names` of it.
     pub(crate) fn uncache_name(&self, names: Option<&Names<'_>>, dir: &Dentry, dentry: &Dentry, hash: u64) {
         self.unhash(&self.domain.read(), dir, dentry, hash);
         remove_child(dir, dentry, names);
@@ -384,8 +387,8 @@ impl SuperBlock {
         self.note_change(dir);
     }
 
-    /// Notes a change of the locked directory `dir`: answers to lookups in it that were requested before are discarded. (What
-    /// such an answer adds is not a change.)
+    /// Notes a change of the locked directory `dir`: answers to lookups in it that were requested
+    /// before are discarded. (An entry that such an answer adds is not a change.)
     #[inline(always)]
     pub(crate) fn note_change(&self, dir: &Dentry) {
         if !dir.object().is_complete() {
@@ -435,7 +438,8 @@ impl SuperBlock {
     /// # Errors
     /// `ENOENT`: it has none.
     pub(crate) fn pin_parent(&self, held: &Dentry) -> Result<DentryRef, Errno> {
-        // A held dentry keeps its parent alive, but may move to another one. The section keeps that of the moment.
+        // A held dentry keeps its parent alive, but may move to another one. The section keeps the
+        // current parent.
         let _guard = self.domain.read();
         loop {
             let parent = held.parent().ok_or(Errno::ENOENT)?;
@@ -445,8 +449,9 @@ impl SuperBlock {
         }
     }
 
-    /// Takes a count on `dentry` unless it is dead. The caller found it in the read section that it is in, or has the
-    /// lock of its directory: the slot of a dentry that went earlier may be on its way back to the system.
+    /// Takes a count on `dentry` unless it is dead. The caller found it in its current read
+    /// section, or has the lock of its directory: the memory of a slot that was freed earlier may
+    /// be returned to the system.
     pub(crate) fn pin(&self, dentry: &Dentry) -> Option<DentryRef> {
         match DentryRef::unless_dead(self.slots(), dentry) {
             Ok(pinned) => Some(pinned),

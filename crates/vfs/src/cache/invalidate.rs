@@ -1,22 +1,22 @@
 //! Invalidation: a file system reports changes behind the caches.
 //!
 //! # What it is
-//! Stale entries are *expired*: flagged, so that the next walk that reaches one revalidates it before
-//! continuing. That takes no lock and waits for nothing. So a file system may invalidate at any time, from
-//! any thread, also from inside a request that holds a directory's lock. Running lookups are repeated, since
-//! the directories' counters of changes move.
+//! Stale entries are *expired*: flagged, so that the next walk that reaches one revalidates it
+//! before continuing. That takes no lock and waits for nothing. So a file system may invalidate at
+//! any time, from any thread, also from inside a request that holds a directory's lock. Running
+//! lookups are repeated, since the directories' counters of changes move.
 //!
 //! # What it is not
-//! Removal: an expired entry stays in memory until it is revalidated or evicted. The root of a file system
-//! has no name to revalidate; its attributes are requested anew.
+//! Removal: an expired entry stays in memory until it is revalidated or evicted. The root of a file
+//! system has no name to revalidate; its attributes are requested anew.
 //!
 //! # Limitations
-//! A lookup's answer that overtakes an invalidation is put into the cache and then marked stale. A reader
-//! between these two steps may see it once after the invalidation has returned.
+//! A lookup's answer that overtakes an invalidation is put into the cache and then marked stale. A
+//! reader between these two steps may see it once after the invalidation has returned.
 //! (`lab/report/tests/it/torture.rs` allows that case and no other.)
 //!
 //! # How it is locked
-//! Entries are found under RCU. A slot that serves another name by then is expired without need.
+//! Entries are found under RCU. A slot that serves another name meanwhile is expired without need.
 //!
 //! # Where it comes from
 //! FUSE's `notify_inval_entry` and `notify_inval_inode`; `d_invalidate` of network file systems.
@@ -85,8 +85,8 @@ impl SuperBlock {
         fence(SeqCst);
     }
 
-    /// Calls `f` with each cached dentry of the inode `node`, and the inode, which stays meanwhile. The slot of the dentry may serve
-    /// another name by then.
+    /// Calls `f` with each cached dentry of the inode `node`, and the inode, which stays meanwhile.
+    /// The slot of the dentry may serve another name meanwhile.
     fn on_nodes(&self, node: u64, f: impl Fn(&Dentry, &Inode)) {
         self.begin_invalidation();
         let beside = self.inodes.get(self, node).map(|inode| {
@@ -115,8 +115,8 @@ impl SuperBlock {
         }
     }
 
-    /// Marks the entry `name` of the directory `dir` stale in whichever dentry the directory has now: it was replaced in the cache
-    /// during a change of the name.
+    /// Marks the entry `name` of the directory `dir` stale in the dentry that the directory has
+    /// now: it was replaced in the cache during a change of the name.
     #[cold]
     pub(crate) fn expire_name(&self, dir: &Inode, name: &[u8]) {
         self.begin_invalidation();

@@ -1,10 +1,11 @@
 //! Entries that move: rename and exchange.
 //!
-//! While names are in motion, the renaming thread is inside the rename sequences of both names, so that
-//! a search that missed detects it. It is also inside the write sections of the entries, so that walks and
-//! reverse paths detect it.
+//! While names are in motion, the renaming thread is inside the rename sequences of both names, so
+//! that a search that missed detects it. It is also inside the write sections of the entries, so
+//! that walks and reverse paths detect it.
 //!
-//! An entry that takes a name from another one takes its place in the listing. Without one it gets a new place.
+//! An entry that takes another entry's name takes its place in the listing. Otherwise it gets a new
+//! place.
 
 use crate::base::name::Named;
 use crate::base::rank::Rank;
@@ -32,8 +33,8 @@ impl<'a> MoveEnd<'a> {
 }
 
 impl SuperBlock {
-    /// Moves `dentry` from `old` to `new`, over `target` if there is one; the target's file loses so many
-    /// links at `now`.
+    /// Moves `dentry` from `old` to `new`, over `target` if there is one; the target's file loses
+    /// `links` links at `now`.
     pub(crate) fn move_entry(
         &self,
         old: MoveEnd<'_>,

@@ -1,17 +1,20 @@
 //! Name locks: one change of a name at a time, while no lock of its directory is held.
 //!
 //! # What it is
-//! A change of a name in a remote file system ([`OwnNames::remote`](crate::OwnNames::remote)) must not hold its directory's lock during
-//! the call. It locks the name instead. A second change of the name waits until the first one has given it back, at most until
-//! its deadline. Other names of the directory can be looked up, listed and changed meanwhile, and the name itself can be looked up.
+//! A change of a name in a remote file system ([`OwnNames::remote`](crate::OwnNames::remote)) must
+//! not hold its directory's lock during the call. It locks the name instead. A second change of the
+//! name waits until the first one has released it, at most until its deadline. Other names of the
+//! directory can be looked up, listed and changed meanwhile, and the name itself can be looked up.
 //!
-//! A directory that is removed, or replaced by a rename, is *closed* first: the thread waits until no name in it is locked, and
-//! holds new locks back until it has given its own names back. A thread that has waited for that finds the directory removed.
+//! A directory that is removed, or replaced by a rename, is *closed* first: the thread waits until
+//! no name in it is locked, and holds new locks back until it has released its own names. A thread
+//! that has waited for that finds the directory removed.
 //!
 //! # What it is not
-//! A lock of the cache: entries are changed under the directory's lock. A lookup's answer, an invalidation or an eviction may change
-//! what the cache has for a locked name. From the check before the call until the name is given back (*in flight*), no answer
-//! removes its positive entry, and nothing is mounted on it.
+//! A lock of the cache: entries are changed under the directory's lock. A lookup's answer, an
+//! invalidation or an eviction may change the cache's entry of a locked name. From the check before
+//! the call until the name's release (*in flight*), no answer removes its positive entry, and
+//! nothing is mounted on it.
 //!
 //! # States of a name, and of a directory
 //! ```text
@@ -29,14 +32,16 @@
 //! ```
 //!
 //! # How it is locked
-//! One mutex, a leaf. A locked name comes before the locks of directories ([`Rank::Name`]), so no thread waits here with one.
+//! One mutex, a leaf. A locked name comes before the locks of directories ([`Rank::Name`]), so no
+//! thread waits here with one.
 //!
-//! A thread that needs two names locks both or none, and waits with none. So a thread that has a name waits only to close a
-//! directory: one that has a locked name itself. The threads that it waits for have names in that directory. They wait for none, or
-//! to close a directory in it, and so on downwards, and the last one waits for none. A directory that moves between directories over
-//! another one is the exception, since it has names in two places. Its thread has the tree's `rename_lock` from before the
-//! lock, so there is one such thread at most. It does not replace an ancestor of the old name, so a way down from the
-//! replaced directory does not lead back to it.
+//! A thread that needs two names locks both or none, and waits only while it has none. So a thread
+//! that has a name waits only to close the directory that has this name. It waits for threads with
+//! names in that directory. They do not wait, or wait to close a directory in it, and so on
+//! downwards. The last one does not wait. A directory that moves between directories over another
+//! one is the exception, since it has names in two places. Its thread has the tree's `rename_lock`
+//! from before the lock, so there is one such thread at most. It does not replace an ancestor of
+//! the old name, so a way down from the replaced directory does not lead back to it.
 //!
 //! # Where it comes from
 //! `i_rwsem` of a directory, one name at a time; the exclusion of `d_alloc_parallel` in Linux.
@@ -57,7 +62,7 @@ use sync::lockdep::Held;
 /// A directory, by its address, and the hash of a name in it. Two names with one hash wait for each other, without need.
 type Key = (usize, u64);
 
-/// The word on which threads sleep until what they wait for has gone.
+/// The word on which threads sleep until the obstacle ends.
 type Turn = Arc<AtomicU32>;
 
 const THERE: u32 = 0;
@@ -95,7 +100,7 @@ impl Table {
         self.names.range((dir, 0)..=(dir, u64::MAX)).next().is_some()
     }
 
-    /// What a thread that needs the names must wait for.
+    /// The obstacle that a thread that needs the names must wait for.
     fn obstacle(&mut self, keys: [Key; 2]) -> Option<Turn> {
         for key in keys {
             let turn = match (self.closed.get_mut(&key.0), self.names.get_mut(&key)) {
@@ -113,7 +118,7 @@ fn wait_for(turn: &mut Option<Turn>) -> Turn {
     turn.get_or_insert_with(|| Turn::new(AtomicU32::new(THERE))).clone()
 }
 
-/// Sleeps until what `turn` stands for has gone: `ETIMEDOUT`.
+/// Sleeps until the obstacle of `turn` ends: `ETIMEDOUT`.
 fn sleep(turn: &Turn, deadline: Deadline) -> Result<(), Errno> {
     // Relaxed, here and in `wake`: the table's lock, which the thread takes next, orders the table.
     while turn.load(Relaxed) == THERE {
@@ -188,7 +193,8 @@ impl NameLockTable {
     }
 }
 
-/// Names that this thread has locked, and the directory that it has closed, if any. Dropped, it gives them back.
+/// Names that this thread has locked, and the directory that it has closed, if any. The drop
+/// releases them.
 #[must_use = "dropped, it gives the names back"]
 pub(crate) struct NameLocks<'s> {
     of: &'s NameLockTable,
@@ -199,7 +205,7 @@ pub(crate) struct NameLocks<'s> {
 }
 
 impl NameLocks<'_> {
-    /// Closes the directory `dir`, which has one of these names, until they are given back.
+    /// Closes the directory `dir`, which has one of these names, until their release.
     ///
     /// # Errors
     /// `ETIMEDOUT`.

@@ -1,17 +1,19 @@
-//! Observers: keepers of copies of what a tree has, such as a FUSE session with the kernel behind it.
+//! Observers, which keep copies of a tree's data, such as a FUSE session with the kernel behind it.
 //!
 //! # What it is
 //! Each observer of a tree is notified of the invalidations that file systems report
-//! ([`Invalidator`](crate::Invalidator)), and, if it asks for that, of the changes that operations make. A tree without
-//! observers of changes pays nothing for them: they count as watches, of which publishing reads the number.
+//! ([`Invalidator`](crate::Invalidator)), and, if it requests that, of the changes that operations
+//! make. A tree without observers of changes pays nothing for them: they count as watches, and
+//! publishing reads the number of watches.
 //!
 //! # How it is locked
-//! A mutex around the list, never held while an observer is called: the observer may drop the last use of a file, and the file
-//! system may then invalidate something ([`FileSystem::evict`](crate::FileSystem::evict)), on the same thread. A notification goes
-//! to a copy of the list, which is replaced when it changes.
+//! A mutex around the list, never held while an observer is called: the observer may drop the last
+//! use of a file, and the file system may then invalidate something
+//! ([`FileSystem::evict`](crate::FileSystem::evict)), on the same thread. A notification uses a
+//! copy of the list, which is replaced when it changes.
 //!
 //! # Where it comes from
-//! `fsnotify` of Linux, for the place of the calls; own code.
+//! `fsnotify` of Linux, for the place of the calls.
 
 use crate::cache::superblock::SuperBlock;
 use crate::notify::Watches;
@@ -24,8 +26,8 @@ use sync::Mutex;
 /// notified of the file systems' invalidations, on the invalidating thread, perhaps inside an RCU section,
 /// by several threads at once. It must not block, nor call the file system.
 pub trait Observer: Send + Sync + 'static {
-    /// The entry `name` of the directory is stale. `inode`: what the cache has there, whose attributes and contents may be
-    /// stale, too.
+    /// The entry `name` of the directory is stale. `inode`: the cache's inode there, whose
+    /// attributes and contents may be stale, too.
     fn entry(&self, dir: &Identity, name: &[u8], inode: Option<&Identity>);
 
     /// The entry `name` of the directory is stale, and the file that had it was removed, with its only name. By default the same as
@@ -40,9 +42,11 @@ pub trait Observer: Send + Sync + 'static {
     /// Everything is stale.
     fn all(&self);
 
-    /// An operation on the tree has changed something; for observers by [`Vfs::observe_changes`](crate::Vfs::observe_changes).
-    /// Called on the thread of the operation, which may have directories locked. An observer whose own operations change
-    /// the tree must know its threads by itself. By default it is as if a file system had reported the change.
+    /// An operation on the tree has changed something; for observers by
+    /// [`Vfs::observe_changes`](crate::Vfs::observe_changes). Called on the thread of the
+    /// operation, which may have directories locked. An observer whose own operations change the
+    /// tree must recognize its threads by itself. By default it is as if a file system had reported
+    /// the change.
     fn changed(&self, change: &Changed<'_>) {
         match change {
             Changed::Entry { dir, name, inode } => {
@@ -54,7 +58,7 @@ pub trait Observer: Send + Sync + 'static {
     }
 }
 
-/// What an operation has changed.
+/// A change by an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Changed<'a> {
@@ -64,7 +68,7 @@ pub enum Changed<'a> {
         dir: Identity,
         /// The name.
         name: &'a [u8],
-        /// The inode that has the name now, or had it until now.
+        /// The inode that has the name now, or had it before the change.
         inode: Option<Identity>,
     },
     /// Attributes or contents of an inode.
@@ -141,7 +145,7 @@ impl Observers {
         self.each(watches, |one| one.observer.notify(&what));
     }
 
-    /// Notifies those that hear of changes.
+    /// Notifies the observers of changes.
     #[cold]
     pub(crate) fn changed(&self, watches: &Watches, change: &Changed<'_>) {
         self.each(watches, |one| !one.hears_changes || one.observer.notify(&|observer| observer.changed(change)));
@@ -156,8 +160,8 @@ impl Observers {
         }
     }
 
-    /// Replaces the list by one with `more`, and without those that were dropped: a tree without invalidations would keep their
-    /// memory.
+    /// Replaces the list by one with `more`, and without dropped observers: a tree without
+    /// invalidations would keep their memory.
     #[cold]
     fn replace(&self, watches: &Watches, more: Option<Arc<One>>) {
         let mut list = self.0.lock();

@@ -1,39 +1,42 @@
 //! Budgets of one file system's cache, and eviction when it is full.
 //!
 //! # What it is
-//! Three hard budgets of bytes: for entries (a slot of 256 bytes each, plus long names and link bodies), for
-//! negative entries, and for listings ([`crate::cache::listings`]). Entries and negative entries lie in two
-//! slabs, each with its limit. When a slab is nearly full, a thread that needs a slot first examines the next
-//! few slots after the slab's *clock hand* and evicts the entries that were not used since the hand passed
-//! last. So there is no list to keep in order: a hit stores at most one flag, and only the first hit after
-//! the hand. No thread examines more than [`STEP`] slots for a slot while any is free.
+//! Three hard budgets of bytes: for entries (a slot of 256 bytes each, plus long names and link
+//! bodies), for negative entries, and for listings ([`crate::cache::listings`]). Entries and
+//! negative entries lie in two slabs, each with its limit. When a slab is nearly full, a thread
+//! that needs a slot first examines the next few slots after the slab's *clock hand* and evicts the
+//! entries that were not used since the hand passed last. So there is no list to keep in order: a
+//! hit stores at most one flag, and only the first hit after the hand. No thread examines more than
+//! [`STEP`] slots for a slot while any is free.
 //!
-//! If none is free, the thread examines up to [`MAX_SCANNED`] slots: the first [`SECOND_CHANCES`] by the same rule, the others without
-//! the second chance. If it can evict none of them, it gives up with `ENOMEM`, and the next thread examines the slots
-//! after those. So in a large cache that is nearly all held, a slot may be refused although an entry far from the hand
-//! could be evicted.
+//! If none is free, the thread examines up to [`MAX_SCANNED`] slots: the first [`SECOND_CHANCES`]
+//! by the same rule, the others without the second chance. If it can evict none of them, it gives
+//! up with `ENOMEM`, and the next thread examines the slots after those. So in a large cache that
+//! is nearly all held, a slot may be refused although an entry far from the hand could be evicted.
 //!
-//! An entry is evicted if no lookup found it since it was added or since the hand passed last, it has no
-//! holder, it is not a mount point, and nothing below it is cached. So entries of a single scan go before
-//! entries in use. Negative entries stay longer if they were hit twice.
+//! An entry is evicted if no lookup found it since it was added or since the hand passed last, it
+//! has no holder, it is not a mount point, and nothing below it is cached. So entries of a single
+//! scan are evicted before entries in use. Negative entries stay longer if they were hit twice.
 //!
-//! Entries of a file system that leaves its names to the cache are its data: they have no limit and are not
-//! evicted.
+//! Entries of a file system that leaves its names to the cache are its data: they have no limit and
+//! are not evicted.
 //!
 //! # States of an entry under the clock
 //! ```text
-//! entries     new: COLD    COLD --hand--> gone    COLD --hit--> used    used --hand--> COLD
+//! entries     new: COLD    COLD --hand--> free    COLD --hit--> used    used --hand--> COLD
 //! negatives   the same, and  used --hit--> HOT    HOT --hand--> used
 //! ```
 //!
 //! # How it is locked
-//! The bytes in use are a [`PerCpuCredits`]: by CPU index, and exact before a slot is refused. The slab locks the hand, once in 256
-//! slots. Eviction tries the lock of the entry's directory, or that of the entry's name if the directory is sharded, and a
-//! directory's own lock, and never waits for them. So a directory stays while it is sharded.
+//! The bytes in use are a [`PerCpuCredits`]: by CPU index, and exact before a slot is refused. The
+//! slab locks the hand, once in 256 slots. Eviction tries the lock of the entry's directory, or the
+//! lock of the entry's name if the directory is sharded, and a directory's own lock, and never
+//! waits for them. So a directory stays while it is sharded.
 //!
 //! # Where it comes from
-//! Second chance: F. Corbató, "A Paging Experiment with the Multics System" (1968). Hot and cold negative entries: FreeBSD's
-//! `vfs_cache.c`. The budgets are hard where Linux's are asked for by memory pressure.
+//! Second chance: F. Corbató, "A Paging Experiment with the Multics System" (1968). Hot and cold
+//! negative entries: FreeBSD's `vfs_cache.c`. The budgets are hard; Linux reclaims under memory
+//! pressure.
 
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
@@ -77,7 +80,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget for so many entries with names of at most 32 bytes.
+    /// How many entries with names of at most 32 bytes the budget has room for.
     #[must_use]
     pub fn names(&self) -> u64 {
         self.entries.max(LEAST) / SLOT
@@ -106,7 +109,7 @@ pub(crate) struct Share {
     hand: SlabCursor,
 }
 
-/// What the clock did, by the threads of one CPU index.
+/// The clock's counters, of the threads of one CPU index.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct OwnLooks {
@@ -115,7 +118,7 @@ struct OwnLooks {
     longest: AtomicU64,
 }
 
-/// What the clock did.
+/// The clock's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Looks {
     pub(crate) evicted: u64,
@@ -183,12 +186,12 @@ impl Share {
         self.credits.used()
     }
 
-    /// What the clock did.
     pub(crate) fn looks(&self) -> Looks {
         self.looks.iter().map(OwnLooks::get).fold(Looks::default(), Looks::and)
     }
 
-    /// Adds bytes, beyond the budget if need be: then no slot is taken before as much was given back. Or subtracts them.
+    /// Adds bytes, beyond the budget if need be: then no slot is taken before as much was returned.
+    /// Or subtracts them.
     pub(crate) fn charge(&self, bytes: i64) {
         if bytes < 0 {
             self.credits.give(bytes.unsigned_abs());
@@ -223,13 +226,14 @@ enum SecondChance {
     None,
 }
 
-/// The right of a thread that has directories locked to take slots ([`SuperBlock::slot_in`]) and to search with the file
-/// system's help. Either may evict or remove entries of these directories, which no other thread can do. So what a search
-/// finds borrows this: before the thread searches again or takes a slot, it must hold the entry, or be done with it.
+/// The right of a thread that has directories locked to take slots ([`SuperBlock::slot_in`]) and to
+/// search with the file system's help. Either may evict or remove entries of these directories,
+/// which no other thread can do. So an entry that a search finds borrows this: before the thread
+/// searches again or takes a slot, it must hold the entry, or be done with it.
 #[derive(Debug)]
 pub(crate) struct MayEvict(());
 
-/// Held locks of directories, with the one right that goes with them.
+/// Held locks of directories, with the one right that belongs to them.
 pub(crate) struct LockedDirs<L> {
     may_evict: MayEvict,
     _locks: L,
@@ -253,7 +257,6 @@ pub(crate) struct FreeSlot<'s> {
 }
 
 impl<'s> FreeSlot<'s> {
-    /// Its dentry.
     pub(crate) fn dentry(&self) -> &'s Dentry {
         self.slot.as_ref().expect("taken by value").dentry()
     }
@@ -282,7 +285,8 @@ impl SuperBlock {
         self.slot_beside(kind, None)
     }
 
-    /// The same, by a thread that has the directory `locked` locked: its entries may be evicted too.
+    /// As `slot`, by a thread that has the directory `locked` locked: its entries may be evicted
+    /// too.
     ///
     /// # Errors
     /// As for [`SuperBlock::slot`].
@@ -344,7 +348,8 @@ impl SuperBlock {
         crate::slots::slot::free_slot(self.slab_of(kind), &self.domain, slot);
     }
 
-    /// Moves the hand over so many slots; returns how many there were, and how many entries were evicted.
+    /// Moves the hand over `count` slots; returns how many there were, and how many entries were
+    /// evicted.
     fn turn(&self, kind: SlotKind, count: usize, locked: Option<&Dentry>, mercy: SecondChance) -> (usize, u64) {
         let share = self.share(kind);
         let mut evicted = 0;

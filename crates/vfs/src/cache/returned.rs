@@ -1,18 +1,20 @@
 //! Attributes that a change returned.
 //!
 //! # What it is
-//! A file system that reports attributes may return, with a change, those that the change left ([`After`]): then no request for
-//! them follows. The VFS takes a sample of each inode before the call ([`SuperBlock::watch`]), changes its copies as after any
-//! change, which marks them stale, and at the end replaces them by what the call returned ([`PreAttrs::post_attrs`]). It does so
-//! only if nothing but this operation has marked the inode since the sample. Otherwise another change or answer came in
-//! between, of unknown order: the mark stays, and the next reader requests the attributes.
+//! A file system that reports attributes may return, with a change, the attributes after it
+//! ([`After`]): then no request for them follows. The VFS takes a sample of each inode before the
+//! call ([`SuperBlock::watch`]), changes its copies as after any change, which marks them stale,
+//! and at the end replaces them by the call's result ([`PreAttrs::post_attrs`]). It does so only if
+//! nothing but this operation has marked the inode since the sample. Otherwise another change or
+//! answer came in between, of unknown order: the mark stays, and the next reader requests the
+//! attributes.
 //!
 //! # How it is locked
-//! No lock but the sequence lock of the inode. Each mark and each answer counts up a number in its mode, under that lock; an operation
-//! knows how many marks it makes.
+//! No lock but the sequence lock of the inode. Each mark and each answer counts up a number in its
+//! mode, under that lock. The number of marks that an operation makes is fixed.
 //!
 //! # Where it comes from
-//! The attributes before and after an operation of NFS (`wcc_data`, RFC 1813); own code.
+//! The attributes before and after an operation of NFS (`wcc_data`, RFC 1813).
 
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{After, Returned};

@@ -1,50 +1,51 @@
 //! Directories that several threads change at once: a lock for each share of the names.
 //!
 //! # What it is
-//! While one thread at a time changes a directory, the directory's lock covers all its names. Where threads often
-//! wait for that lock, the directory is *sharded*: each name belongs to one of [`WIDTH`] *shards*, by its hash, and
-//! the shard's lock covers the name: its creation, its removal, and the shard's share of the directory's length,
-//! links and times. So threads that change different names write no common line.
+//! 1. While one thread at a time changes a directory, the directory's lock covers all its names.
+//! 2. Where threads often wait for that lock, the directory is *sharded*: each name belongs to one
+//!    of [`WIDTH`] *shards*, by its hash. The shard's lock covers the creation and removal of the
+//!    name, and the shard's share of the directory's length, links and times. So threads that
+//!    change different names write no common line.
+//! 3. An entry that is made while the directory is sharded is put on a [`ShardList`], chosen by the
+//!    entry's address. The slots that a thread gets lie side by side, so it mostly works on shard
+//!    lists that no other thread uses.
+//! 4. Older entries stay on the directory's list. To take one off, a thread takes the locks of the
+//!    shard lists that the entry and its two neighbours would have.
+//! 5. A merge sorts the entries of the shard lists and puts them before the directory's list, whose
+//!    cookies are lower.
+//! 6. An entry that is renamed over another one takes its place and cookie, also on its shard list.
+//!    So the cookie, and not the address, shows which shard list an entry is on.
+//! 7. A change of one name, or a rename of two ([`name_pair`]), is the same code with either lock
+//!    ([`NameGuard`]). All other code needs the directory *whole*: [`SuperBlock::lock_dir`] takes
+//!    its lock, merges the shards, and ends the split.
+//! 8. A superblock has some arrays of shards. A directory's address decides which one it may use.
+//!    If another directory has the array, that directory is merged.
 //!
-//! Entries that are made while the directory is sharded go to [`ShardList`]s, which are lists. The address of an entry
-//! decides which one it is. A thread gets slots that lie side by side, so it mostly works on shard lists that no other
-//! thread uses. Entries from before stay on the directory's list. A thread takes one off it with the locks of the
-//! shard lists that the entry and its two neighbours would have. A merge sorts what is on the shard lists and puts it before
-//! the list, whose cookies are lower. An entry that is renamed over another one takes that one's place and cookie, also on
-//! its shard list. So the cookie, and not the address, shows which shard list an entry is on.
-//!
-//! What one thread does to one name, or a rename to two ([`name_pair`]), is the same code with either lock ([`NameGuard`]).
-//! Everything else needs the directory *whole*: [`SuperBlock::lock_dir`] takes its lock, merges the shards, and ends the
-//! split.
-//!
-//! A directory of a file system that keeps its own names is sharded for lookups alone ([`lookups`]).
-//!
-//! A superblock has some arrays of shards; a directory's address decides which one it may use. If another directory has it, that
-//! one is merged.
+//! A directory of a file system that keeps its own names is sharded for lookups alone
+//! ([`lookups`]).
 //!
 //! # How it is locked
-//! The lock of a sharded directory is *lent* ([`sync::LockGuard::lend`]), so that only a thread that knows of sharding takes
-//! it. Under it:
-//! - `owner` changes, which is the directory of the slot;
-//! - a thread *closes* the slot: it clears `is_open`, then takes and releases each shard's lock. A thread that comes
-//!   to a shard after that finds the slot closed. What those before it did is seen.
-//!
-//! A thread has the locks of shard lists only for a moment, and several of them by their order. No other lock is taken under them.
-//!
-//! A thread that changes a name holds the shard's lock and has seen under it that the slot is open for the
-//! directory. The directory then has its name and stays sharded, since its removal and its end as a sharded directory
-//! need the slot closed.
-//!
-//! Attributes: the inode of a sharded directory is marked stale, so that readers come to [`SuperBlock::sharded_attr`],
-//! which closes the slot and adds the shards' shares.
+//! 1. The lock of a sharded directory is *lent* ([`sync::LockGuard::lend`]), so that only code that
+//!    expects sharding takes it.
+//! 2. `owner`, the directory of the slot, changes under this lock.
+//! 3. A thread *closes* the slot under this lock: it clears `is_open`, then takes and releases each
+//!    shard's lock. A thread that takes a shard's lock later finds the slot closed. The closing
+//!    thread sees all earlier changes in the shards.
+//! 4. A thread holds the locks of shard lists only for a moment, and takes several of them by their
+//!    order. It takes no other lock under them.
+//! 5. A thread that changes a name holds the shard's lock and has seen under it that the slot is
+//!    open for the directory. The directory then keeps its name and stays sharded: its removal and
+//!    its merge need the slot closed.
+//! 6. The inode of a sharded directory is marked stale. So readers of its attributes call
+//!    [`SuperBlock::sharded_attr`], which closes the slot and adds the shards' shares.
 //!
 //! # Limitations
-//! The entries that were made in a sharded directory are merged in one step: some 0.1 us an entry. A time that the
-//! clock took back while the directory was sharded is shown as the later one.
+//! The entries that were made in a sharded directory are merged in one step: some 0.1 us an entry.
+//! If the clock was set back while the directory was sharded, the later time is shown.
 //!
 //! # Where it comes from
-//! J. Corbet, "Parallel directory operations" (LWN, 2025), for the problem; `percpu-rwsem` of Linux for the closing,
-//! but without a barrier of all CPUs; own code.
+//! J. Corbet, "Parallel directory operations" (LWN, 2025), for the problem; Linux's `percpu-rwsem`
+//! for the closing (rule 3), but without a barrier of all CPUs.
 
 mod lookups;
 mod name_pair;
@@ -68,8 +69,8 @@ use sync::rcu::ReadGuard;
 use sync::zeroed::Zeroed;
 use sync::{Mutex, MutexGuard};
 
-/// Directories of a superblock that are sharded at a time, at most: of the tree's first one, and of others, of which
-/// there may be many.
+/// The most directories of a superblock that are sharded at a time: of the tree's first superblock,
+/// and of others, which may be many.
 const SLOTS: [usize; 2] = if cfg!(loom) { [1, 1] } else { [32, 4] };
 
 /// How often threads must have waited for a directory's lock, or found it taken, in one period, before it is sharded.
@@ -83,7 +84,7 @@ const TURNS: u32 = 1000;
 /// See [`TURNS`].
 const TRIES: u32 = 4;
 
-/// More than all threads hold of one directory at a time without a count on it.
+/// More holds than all threads together have on one directory at a time without a count on it.
 const MAX_HOLDS: u32 = 1 << 20;
 
 /// An array of shards, and the directory that has it.
@@ -116,7 +117,7 @@ pub(crate) struct ShardedDirs {
     always: bool,
 }
 
-/// The lock of a name: that of its directory, or of its shard.
+/// The lock of a name: the lock of its directory, or of its shard.
 pub(crate) struct NameGuard<'a> {
     _lock: Locked<'a>,
     pub(crate) names: Option<Names<'a>>,
@@ -138,7 +139,7 @@ pub(crate) struct LockedName {
     lock: DetachedGuard,
 }
 
-/// What the shards of a directory have.
+/// The sums over the shards of a directory.
 #[derive(Default)]
 struct Sums {
     children: u32,
@@ -186,7 +187,7 @@ impl Waits {
         count >= MANY && debt == 0
     }
 
-    /// Notes what sharding cost.
+    /// Notes the cost of sharding.
     fn owe(&self) {
         self.debt.store(WIDTH as u64 / 4, Relaxed);
     }
@@ -232,8 +233,9 @@ impl ShardedDirs {
         &self.shard(at).lock
     }
 
-    /// Takes the lock of the name with the hash `hash` in `dir`, if the directory is sharded, and has the sequence
-    /// `seq` then, with which it had its name. Waits for a while if another thread has the lock.
+    /// Takes the lock of the name with the hash `hash` in `dir`, if the directory is sharded, and
+    /// under the lock still has the sequence `seq`, with which it had its name. Waits for a while
+    /// if another thread has the lock.
     #[cold]
     #[inline(never)]
     pub(crate) fn enter<'g>(
@@ -255,7 +257,8 @@ impl ShardedDirs {
             spin_until_bounded(TURNS, || lock.is_free());
             lock.try_lock()
         };
-        // The lock before a look at it: that would bring a line that another CPU has twice, once to read and once to write.
+        // A look at the lock before the try would transfer the line twice from another CPU: to read
+        // and to write.
         let held = lock.try_lock().or_else(|| (0..TRIES).find_map(|_| wait()))?;
         self.slots[at.slot].serves(dir).then_some(held)
     }
@@ -281,15 +284,15 @@ impl SuperBlock {
         lock
     }
 
-    /// The same beside other locks of directories.
+    /// As `lock_dir`, beside other locks of directories.
     pub(crate) fn lock_dir_nested<'a>(&'a self, dir: &'a Dentry) -> Locked<'a> {
         let lock = self.ranks.lock_nested(Rank::Directory, &dir.lock);
         self.merge(dir);
         lock
     }
 
-    /// Locks `dentry` if it is a directory that may be sharded: its times and mode are about to change otherwise than
-    /// by its entries.
+    /// Locks `dentry` if it is a directory that may be sharded: its times and mode are about to
+    /// change, but not by its entries.
     pub(crate) fn lock_if_sharded<'a>(&'a self, dentry: &'a Dentry) -> Option<Locked<'a>> {
         (self.sharded_for_changes().is_some() && dentry.object().is_dir()).then(|| self.lock_dir(dentry))
     }
@@ -308,7 +311,8 @@ impl SuperBlock {
         NameGuard::new(self.ranks.taken(Rank::Directory, shard), Some(sharded_dirs.names(at)))
     }
 
-    /// Locks the name with the hash `hash` in `dir`, if threads change names of it by shards, and it has the sequence `seq` then.
+    /// Locks the name with the hash `hash` in `dir`, if threads change its names by shards, and it
+    /// has the sequence `seq` under the lock.
     pub(crate) fn enter_name(&self, guard: &ReadGuard<'_>, dir: &Dentry, seq: u32, hash: u64) -> Option<LockedName> {
         let (lock, at) = self.sharded_for_changes()?.enter(guard, dir, seq, hash)?;
         Some(LockedName { dir: DentryPtr::of(self.slots(), dir), at, lock: DetachedGuard::new(lock) })
@@ -345,7 +349,7 @@ impl SuperBlock {
         (lock, slot.owner.is(dir).then(|| sharded_dirs.slot_of(dir)))
     }
 
-    /// The attributes of `inode`, if it is that of a sharded directory.
+    /// The attributes of `inode`, if it is the inode of a sharded directory.
     #[cold]
     pub(crate) fn sharded_attr(&self, inode: &Inode) -> Option<Attr> {
         let sharded_dirs = self.sharded_for_changes()?;
@@ -447,7 +451,7 @@ impl SuperBlock {
     /// Closes the slot of the locked directory `dir`, and adds the shards' shares to the directory.
     fn close(&self, sharded_dirs: &ShardedDirs, slot: &Slot, dir: &Dentry) {
         if self.is_evictable {
-            // Threads that find the slot closed give holds back to this count from now on.
+            // After this, threads that find the slot closed return holds to this count.
             dir.count.get_more(MAX_HOLDS);
         }
         // ORDERING: Release, pairs with the Acquire in `Slot::serves`: a thread that finds the slot closed subtracts its hold

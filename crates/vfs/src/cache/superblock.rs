@@ -1,14 +1,14 @@
 //! The superblock: one file system that is mounted, with the memory of its dentries.
 //!
 //! # What it is
-//! The file system itself, its constant properties (root, rules of names, whether its names live in the
-//! cache), and the slab of its dentries and inodes. Mounts share it. After the last mount, the superblock
-//! takes all its entries out of the table, calls the file system's `evict` for each inode, and frees the
-//! memory after a grace period.
+//! The file system itself, its constant properties (root, rules of names, whether its names live in
+//! the cache), and the slab of its dentries and inodes. Mounts share it. After the last mount, the
+//! superblock takes all its entries out of the table, calls the file system's `evict` for each
+//! inode, and frees the memory after a grace period.
 //!
 //! # How it is locked
-//! No lock: each field is constant after the mount, is an atomic, or has its own lock, as its line says. Dentries hold the
-//! mutable state ([`crate::cache::insert`]).
+//! No lock: each field is constant after the mount, is an atomic, or has its own lock, as in its
+//! line. Dentries hold the mutable state ([`crate::cache::insert`]).
 //!
 //! # Where it comes from
 //! Linux's `struct super_block`, `generic_shutdown_super`.
@@ -56,7 +56,8 @@ pub(crate) struct SuperBlock {
     fs_lists: bool,
     /// Protected by its own lock.
     pub(crate) listings: Listings,
-    /// Whether the file system listed names without inodes, when last asked for both. Atomic: a hint.
+    /// Whether the file system listed names without inodes, at the last request for both. Atomic: a
+    /// hint.
     lists_names_only: AtomicBool,
     /// Constant.
     root: DentryRef,
@@ -85,7 +86,7 @@ pub(crate) struct SuperBlock {
     pub(crate) fs_has_acls: bool,
     /// Whether changes return attributes: [`Attributes::FileSystem`]. Constant.
     pub(crate) fs_returns_attributes: bool,
-    /// What the attributes of its inodes are. Constant.
+    /// The kind of its inodes' attributes. Constant.
     pub(crate) inode_kept: Kept,
     /// [`OwnNames::valid`]. Constant.
     default_valid: Valid,
@@ -95,7 +96,7 @@ pub(crate) struct SuperBlock {
     pub(crate) inodes: Inodes,
     /// Mounts of it; each holds a reference on its root dentry, whose count panics at 2^31. Atomic: a count.
     pub(crate) mounted: AtomicU32,
-    /// Those of them that are in a namespace. Atomic: a count.
+    /// Its mounts that are in a namespace. Atomic: a count.
     shown: AtomicU32,
     /// Atomic: written under the lock of the directory or of the name.
     pub(crate) versions: Versions,
@@ -119,7 +120,8 @@ pub(crate) struct SuperBlock {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// Entries in the table, of all file systems of the tree; exact unless names come or go meanwhile.
+    /// Entries in the table, of all file systems of the tree; exact unless names are added or
+    /// removed meanwhile.
     pub entries: usize,
     /// Bytes of dentries and inodes, used or free; memory is taken from the system in units of 2 MiB.
     pub slot_bytes: usize,
@@ -143,7 +145,7 @@ pub struct CacheStats {
     pub longest_look: u64,
     /// Misses that a cached listing answered.
     pub answered_by_listing: u64,
-    /// References on dentries, without the one of each name on itself and those of mounts.
+    /// References on dentries, without the one of each name on itself and the references of mounts.
     pub held: usize,
     /// The limits of the three kinds of bytes, as they hold: a small budget is raised to the least. `None` where the names are
     /// the file system's data, which has no limit here.
@@ -303,7 +305,8 @@ impl SuperBlock {
         }
     }
 
-    /// For how long an answer about `inode` is valid. If for a time, then the shortest that the file system gave.
+    /// For how long an answer about `inode` is valid. If it is valid for a time, this is the
+    /// shortest time that the file system gave.
     pub(crate) fn valid_of(&self, inode: &Inode) -> Valid {
         if inode.has_ttl() { Valid::For(self.ttl_ns.load(Relaxed)) } else { Valid::UntilInvalidated }
     }
@@ -314,13 +317,13 @@ impl SuperBlock {
         self.fs_lists && !dir.has_ttl()
     }
 
-    /// Whether the file system listed names without inodes, when last asked for both.
+    /// Whether the file system listed names without inodes, at the last request for both.
     pub(crate) fn lists_names_only(&self) -> bool {
         // Relaxed, here and below: a hint.
         self.lists_names_only.load(Relaxed)
     }
 
-    /// Notes what it listed.
+    /// Notes the result of such a listing.
     pub(crate) fn note_listing(&self, names_only: bool) {
         if self.lists_names_only() != names_only {
             self.lists_names_only.store(names_only, Relaxed);
@@ -348,7 +351,8 @@ impl SuperBlock {
 
     /// Counts a mount of it that comes to a namespace (1), or leaves it (-1).
     pub(crate) fn count_shown(&self, by: i32) {
-        // Relaxed: a count by itself. Of two threads that take the last two mounts away, one reads 0 afterwards.
+        // Relaxed: a count by itself. Of two threads that remove the last two mounts, one reads 0
+        // afterwards.
         self.shown.fetch_add(by.cast_unsigned(), Relaxed);
     }
 
@@ -357,7 +361,7 @@ impl SuperBlock {
         self.shown.load(Relaxed) != 0
     }
 
-    /// Whether at most so many mounts show it.
+    /// Whether at most `mounts` mounts show it.
     pub(crate) fn is_mounted_at_most(&self, mounts: usize) -> bool {
         self.mounted.load(Relaxed) as usize <= mounts
     }
@@ -425,7 +429,7 @@ impl Drop for SuperBlock {
                 self.bury(dead);
             }
         });
-        // Their drops are code of the file system, which must not keep this one from its end.
+        // Their drops are code of the file system, which must not stop the end of this superblock.
         let (fs, rules) = (core::mem::replace(&mut self.fs, Box::new(Gone)), self.rules.take());
         self.contain(|| drop(fs));
         self.contain(|| drop(rules));
@@ -449,8 +453,9 @@ impl FileSystem for Gone {
     }
 }
 
-/// The memory of a superblock's dentries and inodes, on which walks of other file systems may stand: they share chains of
-/// the table. A separate value, so that it goes by a grace period however its superblock ends.
+/// The memory of a superblock's dentries and inodes, on which walks of other file systems may
+/// stand: they share chains of the table. A separate value, so that it is freed after a grace
+/// period however its superblock ends.
 struct Memory {
     tree: PerCpuArc<Tree>,
     inodes: Option<Arc<InodeTable>>,

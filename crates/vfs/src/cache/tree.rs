@@ -1,15 +1,15 @@
 //! The tree: state shared by all file systems, mounts and contexts of one [`Vfs`](crate::Vfs).
 //!
 //! # What it is
-//! One hash table over the dentries of all superblocks, the RCU domain that frees everything, the sequences
-//! of renames, the lock of mounts, and counters. [`crate::cache::superblock`] has the state of one file
-//! system, [`crate::cache::insert`] the operations on entries.
+//! One hash table over the dentries of all superblocks, the RCU domain that frees everything, the
+//! sequences of renames, the lock of mounts, and counters. [`crate::cache::superblock`] has the
+//! state of one file system, [`crate::cache::insert`] the operations on entries.
 //!
 //! # How it is locked
 //! Ranks: see [`crate::base::rank`] and `docs/locking.md`.
 //!
 //! # Where it comes from
-//! The globals of Linux's `fs/dcache.c` and `fs/namespace.c`, of one tree; own code.
+//! The globals of Linux's `fs/dcache.c` and `fs/namespace.c`, of one tree.
 
 use crate::base::name::NameKey;
 use crate::base::rank::{Rank, Ranks};
@@ -71,9 +71,10 @@ pub(crate) struct Tree {
 #[repr(align(128))]
 pub(crate) struct PaddedSeqLock(pub(crate) SeqLock);
 
-/// Sequences of renames, in separate cache lines. A rename changes those of its two names; a search that missed reads that of
-/// its name. Renames of other names meet on one only by chance. A reverse path that was disturbed too often blocks the
-/// writers of the sequences of the names on its way, and no other reader.
+/// Sequences of renames, in separate cache lines. A rename changes the sequences of its two names;
+/// a search that missed reads its name's sequence. Renames of other names meet on one only by
+/// chance. A reverse path that was disturbed too often blocks the writers of the sequences of the
+/// names on its way, and no other reader.
 pub(crate) struct Renames(Zeroed<SeqRwLock>);
 
 /// Number of sequences of renames: the bits of a [`RenameSet`]. With 256 of them, 192 CPUs that rename to one directory wait for
@@ -96,7 +97,7 @@ impl RenameSet {
         self.union(other) == self
     }
 
-    /// Those of both.
+    /// The sequences of both.
     pub(crate) fn union(self, other: Self) -> Self {
         Self(core::array::from_fn(|word| self.0[word] | other.0[word]))
     }
@@ -111,8 +112,8 @@ impl Renames {
         Self(Zeroed::new(RENAME_SEQS).expect("memory"))
     }
 
-    /// Blocks renames from and to the names of `set`, in the order that renames lock in. Other callers of this
-    /// may come in too. The caller has acquired [`Rank::Renames`] of `ranks`.
+    /// Blocks renames from and to the names of `set`, in the lock order of renames. It does not
+    /// block other callers of this. The caller has acquired [`Rank::Renames`] of `ranks`.
     pub(crate) fn block(&self, set: RenameSet, ranks: &Ranks) -> Vec<SeqRwReadGuard<'_>> {
         // A thread must not allocate while it holds a spinning lock, so the vector gets its room now.
         let mut held = Vec::with_capacity(set.0.iter().map(|word| word.count_ones() as usize).sum());
@@ -182,8 +183,9 @@ impl Tree {
         self.next_number.fetch_add(1, Relaxed)
     }
 
-    /// Notes what calls of a file system may come to: whether its [`flush`](crate::fs::FileSystem::flush) is called, and whether
-    /// they may wait or can be cancelled.
+    /// Notes the properties of a file system's calls: whether its
+    /// [`flush`](crate::fs::FileSystem::flush) is called, and whether they may wait or can be
+    /// cancelled.
     pub(crate) fn note_calls(&self, traits: &FsTraits) {
         let has_flushes = traits.opens == (Opens::Yes { flush: true });
         for (note, is_so) in [

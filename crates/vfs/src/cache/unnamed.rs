@@ -1,19 +1,20 @@
 //! Dentries without a name, and inodes that are found without one.
 //!
 //! # What it is
-//! A file that was made without a name (`O_TMPFILE`), or found by its id, has a dentry that no lookup finds: it is on no chain, and
-//! its parent is the directory that it was made in, or the root. Only its holders keep it. A directory never has one, since `..`
-//! must lead somewhere.
+//! A file that was made without a name (`O_TMPFILE`), or found by its id, has a dentry that no
+//! lookup finds: it is on no chain, and its parent is the directory that it was made in, or the
+//! root. Only its holders keep it. A directory never has one, since `..` must lead somewhere.
 //!
-//! An inode is found by its node: in the table of a file system that keeps its own names. The inodes of another file system are all
-//! in use by dentries. There the number of its slot leads to it. A file whose first name was removed, and which has others, costs a
-//! pass over all slots. So does a file whose inode number alone is known.
+//! An inode is found by its node, in the table of a file system that keeps its own names. The
+//! inodes of another file system are all in use by dentries: there the number of its slot leads to
+//! the inode. A file whose first name was removed, and which has others, costs a pass over all
+//! slots. So does a file whose inode number alone is known.
 //!
 //! # How it is locked
-//! Not at all: a dentry is pinned inside a read section in which it was alive.
+//! No lock: a dentry is pinned inside a read section in which it was alive.
 //!
 //! # Where it comes from
-//! Linux's `d_tmpfile`, `d_obtain_alias`, `d_find_any_alias`; own code.
+//! Linux's `d_tmpfile`, `d_obtain_alias`, `d_find_any_alias`.
 
 use crate::base::name::Named;
 use crate::cache::insert::{NewInodeArgs, begin};
@@ -36,7 +37,8 @@ impl SuperBlock {
         self.end_unnamed(dentry, dir, inode)
     }
 
-    /// The same, below the root, unless the node has an inode already: then returns the slot, and that inode.
+    /// As `add_unnamed`, below the root, unless the node has an inode already: then returns the
+    /// slot, and that inode.
     pub(crate) fn add_unnamed_unless_there<'s>(
         &'s self,
         slot: FreeSlot<'s>,
@@ -82,11 +84,13 @@ impl SuperBlock {
         if pinned.is_some() { pinned } else { self.pin_alias(beside, node) }
     }
 
-    /// The same where the dentry in the slot has ended, and the inode may live on in further names.
+    /// Takes a count on another name: the dentry in the slot has ended, and the inode may have
+    /// further names.
     #[cold]
     fn pin_alias(&self, beside: &Dentry, node: u64) -> Option<DentryRef> {
         let inode = &cold_part(beside).inode;
-        // Relaxed: a hint, which saves a pass for a file that is gone. One user of a slot whose dentry ended is its inode.
+        // Relaxed: a hint, which saves a pass for a file that was removed. One user of a slot whose
+        // dentry ended is its inode.
         let may_live = || inode.slot_users.load(Relaxed) == 1 && inode.node() == node && inode.is_alive();
         for _ in 0..PASSES {
             if !may_live() {
@@ -103,7 +107,7 @@ impl SuperBlock {
     /// Takes a count on a dentry of the inode with the number `ino`. Looks at all slots.
     #[cold]
     pub(crate) fn pin_with_ino(&self, ino: u64) -> Option<DentryRef> {
-        // Twice: a file may lose the name that was ahead while it gets one that is behind.
+        // Twice: a file may lose the name ahead of the search while it gets one behind it.
         let pass = || self.pin_any(|inode| inode.attr().ino == ino);
         pass().or_else(pass)
     }
@@ -128,7 +132,8 @@ impl SuperBlock {
     fn pin_if(&self, dentry: &Dentry, matches: impl Fn(&Inode) -> bool) -> Option<DentryRef> {
         let is_it = || dentry.inode().is_some_and(&matches);
         let pinned = {
-            // A dentry that is alive now may end in this section, but its slot does not go back to the system.
+            // A dentry that is alive now may end in this section, but its slot is not returned to
+            // the system.
             let _guard = self.domain.read();
             if dentry.count.is_dead() || !is_it() {
                 return None;

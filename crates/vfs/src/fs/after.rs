@@ -29,25 +29,26 @@ impl After {
     /// No attributes.
     pub const NONE: Self = Self(None);
 
-    /// With those of the file that the change is about.
+    /// With the attributes of the file that the change is about.
     #[must_use]
     pub fn file(self, attr: Attr) -> Self {
         self.with(|returned| returned.file = Some(attr))
     }
 
-    /// With those of the directory of the name; of a rename, of the old name.
+    /// With the attributes of the directory of the name; of a rename, of the old name.
     #[must_use]
     pub fn dir(self, attr: Attr) -> Self {
         self.with(|returned| returned.dir = Some(attr))
     }
 
-    /// With those of the directory of a rename's new name. Ignored if it is that of the old one.
+    /// With the attributes of the directory of a rename's new name. Ignored if the old name is in
+    /// the same directory.
     #[must_use]
     pub fn new_dir(self, attr: Attr) -> Self {
         self.with(|returned| returned.new_dir = Some(attr))
     }
 
-    /// With those of the file that a rename replaces, or exchanges.
+    /// With the attributes of the file that a rename replaces, or exchanges.
     #[must_use]
     pub fn target(self, attr: Attr) -> Self {
         self.with(|returned| returned.target = Some(attr))

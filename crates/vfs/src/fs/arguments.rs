@@ -55,7 +55,7 @@ pub struct DirEntry {
     pub kind: u32,
 }
 
-/// What the caller of a file system has a use for: of a listing, whether attributes beside the names.
+/// The caller's use of an answer: whether a listing needs attributes beside the names.
 ///
 /// ```
 /// use lightfoot_vfs::Want;
@@ -91,9 +91,9 @@ pub struct Listed {
     pub entry: DirEntry,
     /// Its position: above 0, and the same as long as the entry has its name.
     pub cookie: u64,
-    /// What a lookup of the name would return, complete, at some moment of this call. `None`: that would cost more than
-    /// to list the name. It enters the cache as the answer to a lookup does, so that the VFS need not look the name up; if it is
-    /// valid for 0 ns it does not.
+    /// The complete answer to a lookup of the name at some moment of this call. `None`: that would
+    /// cost more than to list the name. It enters the cache like the answer to a lookup, so that
+    /// the VFS need not look the name up, except if it is valid for 0 ns.
     pub inode: Option<NewInode>,
 }
 

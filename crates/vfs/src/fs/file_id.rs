@@ -2,9 +2,11 @@
 
 use crate::base::errno::Errno;
 
-/// What identifies a file of one file system for as long as the file exists, also after the file system ended and began again:
-/// [`FileSystem::id`](crate::FileSystem::id). At most [`FileId::MAX`] bytes, whose meaning only the file system knows. Another file
-/// never gets the id of a file that is gone. A file may have several ids, for instance with hints where it was.
+/// An id that identifies a file of one file system for as long as the file exists, also after the
+/// file system ended and began again: [`FileSystem::id`](crate::FileSystem::id). At most
+/// [`FileId::MAX`] bytes, whose meaning is private to the file system. Another file never gets the
+/// id of a file that was removed. A file may have several ids, for instance with hints where it
+/// was.
 ///
 /// ```
 /// use lightfoot_vfs::FileId;

@@ -32,7 +32,7 @@ impl Invalidator {
         Self(DynArc::new(cache))
     }
 
-    /// What it was made of, if that is a `T`.
+    /// The value it was made of, if that is a `T`.
     pub(crate) fn way<T: Invalidate>(&self) -> Option<&T> {
         (&*self.0 as &dyn Any).downcast_ref()
     }
@@ -42,8 +42,9 @@ impl Invalidator {
         self.0.entry_changed(dir, name, false);
     }
 
-    /// The same, and the file that had the name was removed: observers are notified of that, if the entry was not stale before, and the
-    /// file had no other name and is not a directory.
+    /// As [`entry`](Self::entry), and the file that had the name was removed. Observers are
+    /// notified of the removal, if the entry was not stale before, and the file had no other name
+    /// and is not a directory.
     pub fn removed(&self, dir: u64, name: &[u8]) {
         self.0.entry_changed(dir, name, true);
     }

@@ -8,8 +8,9 @@ use core::any::Any;
 use core::cell::Cell;
 use std::borrow::Cow;
 
-/// A file that [`FileSystem::create`](crate::FileSystem::create) makes, with all that it begins with. So neither a crash nor a
-/// snapshot nor another user shows it without its ACLs, if the file system stores these in the same step.
+/// A file that [`FileSystem::create`](crate::FileSystem::create) makes, with all its initial
+/// values. So neither a crash nor a snapshot nor another user shows it without its ACLs, if the
+/// file system stores these in the same step.
 ///
 /// ```
 /// use lightfoot_vfs::{Attr, NewNode, S_IFREG};
@@ -19,8 +20,8 @@ use std::borrow::Cow;
 /// ```
 #[derive(Debug)]
 pub struct NewNode<'a> {
-    /// Type, mode, owner, device number, times, and the length of a symbolic link's body. The file system fills in inode number and
-    /// storage, and changes what it keeps otherwise.
+    /// Type, mode, owner, device number, times, and the length of a symbolic link's body. The file
+    /// system fills in inode number and storage, and changes the values that it keeps differently.
     pub attr: Attr,
     /// A symbolic link's body.
     pub link_body: Option<&'a [u8]>,
@@ -33,7 +34,7 @@ pub struct NewNode<'a> {
 /// Labels of security modules: names and values of extended attributes.
 pub type Labels<'a> = &'a [(&'a [u8], &'a [u8])];
 
-/// What few files begin with.
+/// Initial values that few files have.
 pub(crate) struct InitExtra<'a> {
     pub(crate) acls: Acls,
     pub(crate) labels: Labels<'a>,
@@ -69,7 +70,7 @@ impl<'a> NewNode<'a> {
         self.beside.map(InitExtra::xattrs).unwrap_or_default()
     }
 
-    /// The access ACL among [`xattrs`](Self::xattrs), if it says more than the mode.
+    /// The access ACL among [`xattrs`](Self::xattrs), if it has more than the mode.
     #[must_use]
     pub fn access_acl(&self) -> Option<&'a Acl> {
         self.beside?.acls.access.as_ref()
@@ -102,8 +103,9 @@ impl<'a> NewNode<'a> {
         }
     }
 
-    /// The same where they lie in the inode's own data ([`Inode::data`](crate::Inode::data)), which is `data` from its beginning
-    /// on. `data` is dropped if there are none to store.
+    /// As [`xattrs_stored`](Self::xattrs_stored), where they lie in the inode's own data
+    /// ([`Inode::data`](crate::Inode::data)), which is `data` from its beginning on. `data` is
+    /// dropped if there are none to store.
     pub fn xattrs_stored_in<T: Send + Sync + 'static>(&mut self, data: T) {
         if let Some(beside) = self.beside {
             beside.data.set(Some(Box::new(data)));
@@ -123,7 +125,7 @@ pub(crate) struct OwnedNewNode {
     beside: Option<(Acls, Vec<OwnedLabel>)>,
 }
 
-/// What a file system made of a [`OwnedNewNode`].
+/// The file system's changes to an [`OwnedNewNode`].
 pub(crate) struct MadeNode {
     pub(crate) node: u64,
     pub(crate) attr: Attr,
@@ -139,7 +141,7 @@ impl NewNode<'_> {
         OwnedNewNode { attr: self.attr, link_body: self.link_body.map(Box::from), beside }
     }
 
-    /// Notes what the file system made of the copy. Returns the node.
+    /// Notes the file system's changes to the copy. Returns the node.
     pub(crate) fn learn(&mut self, made: MadeNode) -> u64 {
         (self.attr, self.after) = (made.attr, made.after);
         if let Some(beside) = self.beside {

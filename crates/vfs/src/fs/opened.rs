@@ -1,4 +1,5 @@
-//! Open files as a file system sees them: what it keeps for each open, and what each later call gets back.
+//! Open files as a file system sees them: the state that it keeps for each open, and that each
+//! later call gets back.
 //!
 //! Plain values. As the `fh` of FUSE and `file->private_data` of Linux.
 
@@ -9,7 +10,8 @@ use core::fmt;
 use prim::shared::{AnyArc, PlainArc as Arc};
 use std::os::fd::OwnedFd;
 
-/// What a file system keeps for one open of a file. The VFS stores it and passes it to each call about that open ([`Open`]).
+/// The state that a file system keeps for one open of a file. The VFS stores it and passes it to
+/// each call about that open ([`Open`]).
 ///
 /// ```
 /// use lightfoot_vfs::OpenState;
@@ -65,14 +67,16 @@ impl fmt::Debug for OpenState {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// What the file system keeps for this open.
+    /// The file system's state for this open.
     pub state: OpenState,
-    /// A host file with the contents, byte for byte, that is open as this open asks for: a kernel may read and write it directly.
+    /// A host file with the contents, byte for byte, that is open with the flags of this open: a
+    /// kernel may read and write it directly.
     pub backing: Option<Arc<OwnedFd>>,
-    /// A kernel may keep the pages that it cached of the file earlier. Without this it drops them: the contents may be others now.
+    /// A kernel may keep the pages that it cached of the file earlier. Without this it drops them:
+    /// the contents may have changed.
     pub keeps_pages: bool,
-    /// A write by this open is in permanent storage when it returns, as its `SYNC` or `DSYNC` asks for: the VFS does not call
-    /// [`FileSystem::sync`](crate::FileSystem::sync) after it.
+    /// A write by this open is in permanent storage when it returns, as its `SYNC` or `DSYNC`
+    /// requires: the VFS does not call [`FileSystem::sync`](crate::FileSystem::sync) after it.
     pub writes_through: bool,
 }
 
@@ -90,12 +94,13 @@ pub struct Open<'o> {
     pub inode: &'o Inode,
     /// The flags that it was opened with.
     pub flags: OpenFlags,
-    /// What [`FileSystem::open`](crate::FileSystem::open) returned for it; [`OpenState::None`] where that is not called. A layer
-    /// that has its own state passes on another one: `Open { state, ..*file }`.
+    /// The state that [`FileSystem::open`](crate::FileSystem::open) returned for it;
+    /// [`OpenState::None`] where that is not called. A layer that has its own state passes on
+    /// another one: `Open { state, ..*file }`.
     pub state: &'o OpenState,
 }
 
-/// Where a write goes.
+/// Where a write puts its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Position {
     /// To this offset.

@@ -28,9 +28,10 @@ pub struct Request<'a> {
     pub umask: u32,
     /// [`Request::now`], or [`UNREAD`].
     now: Cell<i64>,
-    /// The caller's deadline, in nanoseconds of `prim::clock::monotonic_ns` (`CLOCK_MONOTONIC`). A file system that can stop by
-    /// then fails with `ETIMEDOUT`. One that cannot may continue: the VFS lets the callers of a lookup return
-    /// without it, and [`Bounded`](crate::Bounded) those of every method.
+    /// The caller's deadline, in nanoseconds of `prim::clock::monotonic_ns` (`CLOCK_MONOTONIC`). A
+    /// file system that can stop at the deadline fails with `ETIMEDOUT`. One that cannot may
+    /// continue: the VFS lets the callers of a lookup return without it, and
+    /// [`Bounded`](crate::Bounded) the callers of every method.
     pub deadline: Option<i64>,
     /// Whether the caller may use space and quotas that are reserved for root (`CAP_SYS_RESOURCE`).
     pub privileged: bool,
@@ -55,7 +56,8 @@ impl<'a> Request<'a> {
         Self::new(cred, Groups::Borrowed(cred.groups()), None, 0)
     }
 
-    /// A request of now, with a deadline so many nanoseconds from now, and with a `umask` that the file system must apply.
+    /// A request that begins now, with a deadline `timeout` later, and with a `umask` that the file
+    /// system must apply.
     #[inline(always)]
     pub(crate) fn lent(cred: &'a Credentials, timeout: Timeout, umask: u32) -> Self {
         Self::new(cred, Groups::Borrowed(cred.groups()), timeout.map(deadline_in), umask)
@@ -95,8 +97,9 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What cancels the caller's call, if anything can: that of the calling thread ([`Cancel::scope`]). To pass it on to another
-    /// thread, take it here and begin its scope there.
+    /// The handle that cancels the caller's call, if there is one: the calling thread's
+    /// ([`Cancel::scope`]). To pass it on to another thread, take it here and begin its scope
+    /// there.
     #[must_use]
     #[inline(never)]
     pub fn cancel(&self) -> Option<Cancel> {
@@ -115,7 +118,7 @@ impl<'a> Request<'a> {
         if is_over { Err(Errno::ETIMEDOUT) } else { Ok(()) }
     }
 
-    /// The same request, for another thread.
+    /// A copy of the request, for another thread.
     pub(crate) fn to_owned(&self) -> Request<'static> {
         let groups = match &self.groups {
             Groups::Borrowed(groups) => Some(Arc::from(*groups)).filter(|groups: &Arc<[u32]>| !groups.is_empty()),
@@ -133,7 +136,7 @@ impl Request<'static> {
     }
 }
 
-/// The time so many nanoseconds from now.
+/// The time `ns` nanoseconds after the call.
 #[cold]
 fn deadline_in(ns: NonZeroU64) -> i64 {
     moment_in(ns.get())

@@ -20,11 +20,13 @@ pub struct FsTraits {
     /// ([`NewInode::access_acl`](crate::NewInode::access_acl)). Otherwise they are refused with `EOPNOTSUPP`: a file whose ACL is lost
     /// with its cached inode would have more rights than the ACL gave.
     pub acls: bool,
-    /// The bytes of a block, if files can share blocks ([`Copying::Share`](crate::Copying::Share)); 0 if they cannot. The VFS checks
-    /// that what is shared begins and ends at blocks. 1: the file system checks it (`EINVAL`).
+    /// The bytes of a block, if files can share blocks ([`Copying::Share`](crate::Copying::Share));
+    /// 0 if they cannot. The VFS checks that a shared range begins and ends at blocks. 1: the file
+    /// system checks it (`EINVAL`).
     pub reflinks: u32,
-    /// A call whose caller cancels it ends soon, with `EINTR`: [`Cancel`](crate::Cancel). [`Bounded`](crate::Bounded) has it. A front end
-    /// then cancels what a signal interrupts: [`Vfs::is_cancellable`](crate::Vfs::is_cancellable).
+    /// A call whose caller cancels it ends soon, with `EINTR`: [`Cancel`](crate::Cancel).
+    /// [`Bounded`](crate::Bounded) has it. A front end then cancels a call that a signal
+    /// interrupts: [`Vfs::is_cancellable`](crate::Vfs::is_cancellable).
     pub is_cancellable: bool,
 }
 
@@ -61,8 +63,8 @@ impl Default for FsTraits {
 /// Where the names of a file system and the attributes of its files live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameStore {
-    /// In the cache alone, as those of a RAM file system: the VFS evicts none, answers misses and listings without a call, and keeps
-    /// the attributes by the rules of POSIX.
+    /// In the cache alone, as in a RAM file system: the VFS evicts none, answers misses and
+    /// listings without a call, and keeps the attributes by the rules of POSIX.
     Cache(CachedNames),
     /// In the file system: the cache has copies.
     FileSystem(OwnNames),
@@ -119,12 +121,14 @@ pub enum Attributes {
     /// The VFS, by the rules of POSIX.
     #[default]
     Cache,
-    /// The file system. What the VFS notes after a change is a guess, and it requests the attributes
-    /// ([`FileSystem::attributes`](crate::FileSystem::attributes)) before it shows them again. The file system also refuses to link a
-    /// file that has lost its last name (`ENOENT`).
+    /// The file system. The attributes that the VFS notes after a change are a guess, and it
+    /// requests them ([`FileSystem::attributes`](crate::FileSystem::attributes)) before it shows
+    /// them again. The file system also refuses to link a file that has lost its last name
+    /// (`ENOENT`).
     FileSystem {
-        /// Changes return attributes ([`After`](crate::After)), and the VFS shows these. It requests attributes only after a change
-        /// that returned none, and where two changes of one file met.
+        /// Changes return attributes ([`After`](crate::After)), and the VFS shows these. It
+        /// requests attributes only after a change that returned none, and where two changes of one
+        /// file overlapped.
         with_changes: bool,
     },
 }

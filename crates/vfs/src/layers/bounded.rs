@@ -1,22 +1,25 @@
 //! A file system whose calls end at their deadlines.
 //!
 //! # What it is
-//! A layer. It runs each call on a pool of threads, and its caller waits until a deadline, or until it is [cancelled](Cancel). So the caller
-//! returns in time, with `ETIMEDOUT` or `EINTR`, even if the file system inside hangs.
+//! A layer. It runs each call on a pool of threads, and its caller waits until a deadline, or until
+//! it is [cancelled](Cancel). So the caller returns in time, with `ETIMEDOUT` or `EINTR`, even if
+//! the file system inside hangs.
 //!
-//! The *late* answer of a call that its caller has left is not lost: what it may have changed is marked stale, so that the
-//! cache requests it again; a file that it opened is released; an answer that only informs is dropped.
+//! The *late* answer of a call that its caller has left is not lost. Whatever it may have changed
+//! is marked stale, so that the cache requests it again. A file that it opened is released. An
+//! answer that only informs is dropped.
 //!
-//! Where the names live in the cache alone, the cache cannot request them again. There calls that change something run on the thread of
-//! their caller, without a deadline.
+//! Where the names live in the cache alone, the cache cannot request them again. There calls that
+//! change something run on the thread of their caller, without a deadline.
 //!
 //! # How it is locked
-//! A call has one [`Monitor`] around its state: the thread that works, and the caller that leaves, exclude each other. What the thread uses
-//! of the caller's is counted or copied ([`held`], and [`calls`] for each method), so that it may stay longer than the caller. The locks that a caller has during a call end
-//! with its return: a late call overlaps others of the same file.
+//! A call has one [`Monitor`] around its state: the thread that works, and the caller that leaves,
+//! exclude each other. The thread counts or copies the caller's arguments that it uses ([`held`],
+//! and [`calls`] for each method), so that it may stay longer than the caller. The locks that a
+//! caller has during a call end with its return: a late call overlaps others of the same file.
 //!
 //! # Where it comes from
-//! The `soft` mounts of NFS; own code.
+//! The `soft` mounts of NFS.
 //!
 //! # Limitations
 //! `evict` has no caller that could leave, and no inode after it: it must not hang.
@@ -41,18 +44,20 @@ use sync::Mutex;
 
 /// A file system whose calls end at their deadlines: a layer around one that may hang.
 ///
-/// Each call runs on one of a few threads, and its caller waits for the answer at most for a time, or until its own deadline
-/// ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)) if that is earlier. Then it returns with `ETIMEDOUT`. A caller that is
-/// cancelled ([`Cancel::scope`]) returns with `EINTR`. Whatever the file system inside does.
+/// Each call runs on one of a few threads, and its caller waits for the answer at most for a time,
+/// or until its own deadline ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)) if that
+/// is earlier. Then it returns with `ETIMEDOUT`. A caller that is cancelled ([`Cancel::scope`])
+/// returns with `EINTR`. Both hold whatever the file system inside does.
 ///
 /// The time does not limit `sync`, `flush` and `copy_range`, since they take longer the more data there are. They end at the caller's own
 /// deadline, or when it is cancelled.
 ///
-/// What a call does that its caller has left is not lost: the cache requests again what it may have changed, and a file that it opened is
-/// released. After `ETIMEDOUT` or `EINTR`, as after a timeout of NFS, a change has happened, or happens later, or never happens. The file
-/// system inside must bear that such a call overlaps others of the same file or directory. Changes of names come
-/// as with [`OwnNames::remote`](crate::OwnNames::remote), so a stuck one delays only others of the same name. Open files have no
-/// [`Opened::backing`](crate::Opened::backing).
+/// The effect of a call that its caller has left is not lost: the cache requests again whatever it
+/// may have changed, and a file that it opened is released. After `ETIMEDOUT` or `EINTR`, as after
+/// a timeout of NFS, a change has happened, or happens later, or never happens. The file system
+/// inside must bear that such a call overlaps others of the same file or directory. Changes of
+/// names come as with [`OwnNames::remote`](crate::OwnNames::remote), so a stuck one delays only
+/// others of the same name. Open files have no [`Opened::backing`](crate::Opened::backing).
 ///
 /// With [`NameStore::Cache`](crate::NameStore::Cache) the cache cannot request anything again, so calls that change something
 /// run on the thread of their caller, without a limit. `evict` always does.
@@ -133,7 +138,7 @@ enum State<A, R> {
     Left,
 }
 
-/// What a late answer is applied with.
+/// The context in which a late answer is applied.
 struct Late<'l, F: FileSystem + ?Sized> {
     fs: &'l F,
     invalidator: &'l Invalidator,
@@ -141,12 +146,12 @@ struct Late<'l, F: FileSystem + ?Sized> {
 }
 
 impl<F: FileSystem + ?Sized> Late<'_, F> {
-    /// Marks what the cache has of the file as stale.
+    /// Marks the file stale in the cache.
     fn inode(&self, inode: &Inode) {
         self.invalidator.inode(inode.node());
     }
 
-    /// Marks what the cache has of the name, and of its directory, as stale.
+    /// Marks the name and its directory stale in the cache.
     fn entry(&self, dir: &Inode, name: &[u8]) {
         self.invalidator.entry(dir.node(), name);
         self.inode(dir);
@@ -174,7 +179,7 @@ impl<F: FileSystem + ?Sized> Call<'_, F> {
     /// Runs `work` with `args` on a thread of the pool. If its caller has left, calls `late` with its answer.
     ///
     /// # Errors
-    /// `ETIMEDOUT`, `EINTR`; `EAGAIN`: the system cannot start a thread; what `work` returns.
+    /// `ETIMEDOUT`, `EINTR`; `EAGAIN`: the system cannot start a thread; the errors of `work`.
     fn run<A: Send + 'static, R: Send + 'static>(
         &self,
         args: A,
@@ -220,7 +225,7 @@ impl<F: FileSystem + ?Sized> Call<'_, F> {
     }
 }
 
-/// Waits for the end of a call. `Err`: with what its caller leaves it.
+/// Waits for the end of a call. `Err`: the error with which its caller leaves it.
 fn wait<A: Send + 'static, R: Send + 'static>(
     state: &Arc<Monitor<State<A, R>>>,
     deadline: Option<i64>,
@@ -260,7 +265,7 @@ impl<F: FileSystem + ?Sized> core::fmt::Debug for Bounded<F> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    /// Those without a caller that could leave.
+    /// Calls without a caller that could leave.
     const UNBOUNDED: &[&str] = &["root", "id", "evict"];
 
     fn methods(text: &str) -> Vec<&str> {

@@ -123,11 +123,12 @@ impl Context {
         self.umask.swap(mask & 0o777, Relaxed)
     }
 
-    /// Sets the most that an operation of this context, or of a file that it opens from now on, waits for its file system, in
-    /// nanoseconds; `None`: no limit. Beyond it the operation fails with `ETIMEDOUT`, if the file system obeys:
-    /// [`Bounded`](crate::Bounded) makes each obey. Lookups run on another thread then, so that a
-    /// caller returns even if the file system never answers. Each file system has 32
-    /// such threads at most; while all of them hang, lookups wait for one until their own deadlines.
+    /// Sets the longest time, in nanoseconds, that an operation of this context, or of a file that
+    /// it opens after this call, waits for its file system; `None`: no limit. Beyond it the
+    /// operation fails with `ETIMEDOUT`, if the file system obeys: [`Bounded`](crate::Bounded)
+    /// makes each obey. Lookups run on another thread then, so that a caller returns even if the
+    /// file system never answers. Each file system has 32 such threads at most; while all of them
+    /// hang, lookups wait for one until their own deadlines.
     pub fn set_timeout_ns(&self, timeout: Option<u64>) {
         self.replace(|state| state.timeout = timeout_of(timeout));
     }

@@ -1,17 +1,15 @@
-//! The mounts on one mount, by the address of the mount point: a tree that is never changed, only replaced.
+//! The mounts on one mount, by the address of the mount point: a tree that is never changed, only
+//! replaced.
 //!
 //! # What it is
-//! A [`Children`] maps addresses to values. To add or remove one makes a new map that shares with the old one all but
-//! the few nodes on the way to the change, so a mount beside ten thousand others copies three nodes. Readers go down
-//! the map that they have loaded under RCU; the old map ends after a grace period, and with it the nodes that are in no
-//! other.
-//!
-//! # How it is locked
-//! Not at all: a map does not change.
+//! A [`Children`] maps addresses to values. To add or remove one makes a new map that shares with
+//! the old one all but the few nodes on the way to the change, so a mount beside ten thousand
+//! others copies three nodes. Readers descend the map that they have loaded under RCU; the old map
+//! ends after a grace period, and with it the nodes that are in no other.
 //!
 //! # Where it comes from
-//! P. Bagwell, "Ideal Hash Trees" (2001). The addresses are their own hash: their low bits differ, apart from those
-//! that are the same in all dentries.
+//! P. Bagwell, "Ideal Hash Trees" (2001). The addresses are their own hash: their low bits differ,
+//! apart from the ones that are the same in all dentries.
 
 use prim::shared::PlainArc as Arc;
 
@@ -26,7 +24,7 @@ pub(super) struct Children<V>(Option<Arc<Node<V>>>);
 
 enum Node<V> {
     Leaf(usize, V),
-    /// One bit for each value of the level's bits that is below, and those below in that order.
+    /// One bit for each value of the level's bits that has a child, and the children in that order.
     Branch(u32, Box<[Arc<Node<V>>]>),
 }
 
@@ -47,7 +45,7 @@ fn bit(address: usize, level: u32) -> u32 {
     1 << (address.rotate_right(ALIKE) >> (level * LEVEL) & ((1 << LEVEL) - 1))
 }
 
-/// The place of `bit` among those of a branch: where it is, or would be.
+/// The place of `bit` among the bits of a branch: where it is, or would be.
 fn place(bits: u32, bit: u32) -> usize {
     (bits & (bit - 1)).count_ones() as usize
 }

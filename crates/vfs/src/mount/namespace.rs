@@ -36,7 +36,6 @@ impl Namespace {
         }
     }
 
-    /// The root mount.
     pub(crate) fn root(&self) -> Owned {
         self.root.load(&self.tree.domain.read()).cloned().expect("emptied by drop alone")
     }

@@ -83,7 +83,7 @@ impl PathRef {
     /// Its attributes: `fstat(2)` of an `O_PATH` handle.
     ///
     /// # Errors
-    /// Those of [`crate::FileSystem::attributes`], if the attributes are stale.
+    /// The errors of [`crate::FileSystem::attributes`], if the attributes are stale.
     pub fn attr(&self) -> Result<Attr, Errno> {
         self.sb().attr_now(self.inode()?)
     }
@@ -91,7 +91,7 @@ impl PathRef {
     /// Its attributes, always requested from the file system.
     ///
     /// # Errors
-    /// Those of [`crate::FileSystem::attributes`].
+    /// The errors of [`crate::FileSystem::attributes`].
     pub fn attr_anew(&self) -> Result<Attr, Errno> {
         self.sb().fetch_attr(self.inode()?)
     }
@@ -108,7 +108,7 @@ impl PathRef {
     /// When the file was made, if its file system keeps that.
     ///
     /// # Errors
-    /// Those of [`crate::FileSystem::birth`].
+    /// The errors of [`crate::FileSystem::birth`].
     pub fn birth(&self) -> Result<Option<i64>, Errno> {
         self.sb().fs().birth(&Request::of(&Credentials::root()), self.inode()?)
     }
@@ -174,8 +174,8 @@ impl PathRef {
             let is_named = dentry.object().is_hashed();
             let parent = dentry.parent().filter(|_| is_named);
             let name: Box<[u8]> = dentry.with_name_rcu(&guard, |name| name.into());
-            // If it still is the parent below, it was all the time, and a directory that contains a name is
-            // not removed.
+            // If it is still the parent in the check below, it was the parent all the time, and a
+            // directory that contains a name is not removed.
             let held = parent.and_then(|parent| sb.pin(parent));
             drop(guard);
             if !dentry.seq.retry(seq) {
@@ -263,7 +263,7 @@ impl<'a> Base<'a> {
         Base { dir: Some(dir), scope: None, resolve: Resolve::empty() }
     }
 
-    /// The same, for walks within the limits of `resolve`.
+    /// This base, for walks within the limits of `resolve`.
     #[must_use]
     pub const fn within(self, resolve: Resolve) -> Self {
         Base { resolve: self.resolve.union(resolve), ..self }

@@ -1,18 +1,21 @@
 //! Reverse paths: from a dentry to its path (`d_path`, `getcwd(3)`).
 //!
 //! # How it is locked
-//! Optimistic first: a climb to the root collects the names without a lock, with the sequence of each entry
-//! on the way, and checks all sequences at the end. If they are unchanged, there was a moment, before the
-//! first check, when all names were these: a path is never a mixture. After a few tries the climb blocks
-//! mounts, and renames of the names that the try before has passed, as a reader of their sequences
-//! ([`sync::SeqRwLock`]). Such climbs do not exclude one another, nor renames of most other names. If the
-//! way leads by another name by then, the climb blocks that one too and repeats; each repetition
-//! adds a sequence, so it ends. Entries on the way are never locked. A climb that blocks samples the sequence of each entry
-//! too: so name and parent are of one moment, in which a rename of that name was blocked if its sequence is one of those.
+//! Optimistic first: a climb to the root collects the names without a lock, with the sequence of
+//! each entry on the way, and checks all sequences at the end. If they are unchanged, there was a
+//! moment, before the first check, when all names were these: a path is never a mixture. After a
+//! few tries the climb blocks mounts, and renames of the names that the last try passed, as a
+//! reader of their sequences ([`sync::SeqRwLock`]). Such climbs do not exclude one another, nor
+//! renames of most other names. If the way now leads by another name, the climb blocks that name
+//! too and repeats. Each repetition adds a sequence, so it ends. Entries on the way are never
+//! locked. A climb that blocks samples the sequence of each entry too. So name and parent are of
+//! one moment, in which a rename of that name was blocked if its sequence is one of the blocked
+//! ones.
 //!
 //! # Where it comes from
-//! Linux's `d_path`: reverse paths that share `rename_lock` are of 2013 (Waiman Long). There it is one lock, and
-//! the first try reads under its sequence; here the sequences of the entries and of their directories are enough.
+//! Linux's `d_path`: reverse paths that share `rename_lock` are of 2013 (Waiman Long). There it is
+//! one lock, and the first try reads under its sequence; here the sequences of the entries and of
+//! their directories are enough.
 
 use crate::base::name::PATH_MAX;
 use crate::base::rank::Rank;
@@ -60,8 +63,8 @@ fn path(tree: &Tree, place: Place<'_>, root: Place<'_>, mark: &[u8]) -> Vec<u8> 
     blocking_path(tree, &guard, place, root, mark, RenameSet::default())
 }
 
-/// The same, with mounts blocked, and renames of `names` and of what else the way leads by. Waits inside a read section,
-/// but only for writers that wait for no reader of RCU.
+/// The path, with mounts blocked, and renames of `names` and of all other names on the way. Waits
+/// inside a read section, but only for writers that wait for no reader of RCU.
 #[cold]
 fn blocking_path(
     tree: &Tree,
@@ -130,7 +133,7 @@ fn climb<'g>(
         match step(at, path) {
             Some(parent) => at = parent,
             None => {
-                // Outside of its mount: as in Linux, the path has no names then.
+                // Outside of its mount the path has no names, as in Linux.
                 path.clear();
                 break false;
             }

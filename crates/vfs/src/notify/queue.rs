@@ -37,7 +37,7 @@ pub(super) struct Queue {
     capacity: usize,
 }
 
-/// What an event that finds no other queued calls.
+/// Called by an event that finds no other queued.
 struct Bell(Box<dyn Fn() + Send + Sync>);
 
 impl fmt::Debug for Bell {
@@ -80,7 +80,7 @@ impl Queue {
             (true, false) => park::unpark_one(&self.calls),
             (false, _) => {}
         }
-        // A bell that is set from now on finds the event queued.
+        // A bell that is set after this finds the event queued.
         if let Some(bell) = bell {
             (bell.0)();
         }

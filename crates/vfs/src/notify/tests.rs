@@ -141,7 +141,8 @@ fn a_way_walked_again_leaves_nothing_of_the_first_walk() {
 
 #[test]
 fn names_in_a_directory_that_the_watcher_may_not_list_are_not_reported() {
-    // For a change to 4 (`usr/share/doc`): the directory that is hidden, or cannot be decided, and what the watch gets.
+    // For a change to 4 (`usr/share/doc`): the directory that is hidden, or cannot be decided, and
+    // the watch's events.
     let path = |path| vec![event(Created, path)];
     let (lost, nothing) = (vec![event(Overflow, "")], vec![]);
     let cases = [
@@ -177,7 +178,8 @@ fn the_name_is_the_last_of_the_path() {
     }
 }
 
-/// What a queue of `capacity` gives after the pushes; a `take` takes one on the way.
+/// Checks the events `left` in a queue of `capacity` after the pushes; a `take` takes one on the
+/// way.
 fn check_queue(capacity: usize, steps: &[&str], left: &[Event]) {
     let queue = Queue::new(capacity);
     for step in steps {
@@ -316,7 +318,8 @@ fn watches_come_and_go_while_changes_are_published() {
                 for round in 0..500 {
                     let which = if round % 2 == 0 { Scope::Subtree } else { Scope::Directory };
                     let watch = watch(watches, key, which, 4);
-                    // A watch that exists gets the event, whatever else comes and goes: this thread's at least.
+                    // A watch that exists gets the event, whatever other watches begin and end:
+                    // this thread's at least.
                     watches.publish(change(Attributes), |trail| climb(key, trail), all_see);
                     let mut events = core::iter::from_fn(|| watch.try_next());
                     assert!(events.any(|event| matches!(event.kind, Attributes | Overflow)), "{round}");

@@ -23,8 +23,9 @@ impl Context {
     /// call for all.
     ///
     /// # Errors
-    /// `EPERM` for a user other than the owner, or by the file's flags; `EACCES`; `EISDIR`, `EINVAL` for the length of anything but a
-    /// regular file; `EFBIG`; those of a walk, and the file system's.
+    /// `EPERM` for a user other than the owner, or by the file's flags; `EACCES`; `EISDIR`,
+    /// `EINVAL` for the length of anything but a regular file; `EFBIG`; errors of a walk and of the
+    /// file system.
     pub fn set_attr(&self, base: Base<'_>, path: &[u8], follow: bool, set: &SetAttr) -> Result<(), Errno> {
         self.on_held(base, path, follow, |held| self.change_attr(held, set))
     }
@@ -147,8 +148,8 @@ fn check(cred: &Credentials, sb: &SuperBlock, inode: &Inode, attr: &Attr, set: &
     Ok(())
 }
 
-/// The flags of a file that forbid the change. The right to change the length was checked when the file was opened, but a file
-/// that has been opened to append must not be cut.
+/// The flags of a file that forbid the change. The right to change the length was checked when the
+/// file was opened, but a file that has been opened to append must not be truncated.
 fn forbidding(set: &SetAttr) -> InodeFlags {
     let is_touch = set.atime == Some(SetTime::Now) && set.mtime == set.atime;
     let has_times = set.atime.is_some() || set.mtime.is_some();
@@ -199,8 +200,8 @@ fn allowed(cred: &Credentials, attr: &Attr, set: &SetAttr) -> SetAttr {
     SetAttr { mode: set.mode.map(|mode| if keeps { mode } else { mode & !S_ISGID }), ..*set }
 }
 
-/// The change as the file system stores it: one of owner has the mode without the bits that it clears, unless the file system
-/// itself keeps modes.
+/// The change as the file system stores it: a change of owner has the mode without the bits that it
+/// clears, unless the file system itself keeps modes.
 fn to_store(cred: &Credentials, sb: &SuperBlock, before: &Attr, set: &SetAttr) -> SetAttr {
     if sb.fs_keeps_modes || !is_chown(set) {
         return *set;
@@ -230,8 +231,8 @@ fn apply(cred: &Credentials, attr: &mut Attr, set: &SetAttr, now: i64) {
     attr.ctime = now;
 }
 
-/// Whether the change is one of owner and group. One that changes nothing also is: `chown(path, -1, -1)`
-/// clears the set-id bits.
+/// Whether the change is a change of owner and group. A call without new ids also is:
+/// `chown(path, -1, -1)` clears the set-id bits.
 fn is_chown(set: &SetAttr) -> bool {
     let owners = set.uid.is_some() || set.gid.is_some();
     (owners && set.mode.is_none()) || *set == SetAttr::default()
@@ -272,7 +273,7 @@ fn report_dropped_ids(cred: &Credentials, sb: &SuperBlock, request: &Request, in
         return Ok(());
     }
     sb.fs().set_attr(request, inode, &SetAttr { mode: Some(after.mode & 0o7777), ..SetAttr::default() })?;
-    // The bits are gone, also if the change of the contents fails now.
+    // The bits are cleared, also if the change of the contents then fails.
     inode.update(|attr| {
         contents_changed(cred, attr);
         attr.ctime = request.now();

@@ -1,4 +1,4 @@
-//! Parts of operations that are the same with a lock of the directory and with a locked name.
+//! Parts of operations that serve both cases: a locked directory, and a locked name.
 
 use crate::base::errno::Errno;
 use crate::fs::After;
@@ -33,12 +33,13 @@ pub(super) fn add_link(inode: &Inode, now: i64) -> Result<(), Errno> {
     })
 }
 
-/// Ends what [`add_link`] began, by the file system's result. `ctime`: the time of the last change before.
+/// Ends the change that [`add_link`] began, by the file system's result. `ctime`: the time of the
+/// last change before.
 pub(super) fn end_link(inode: &Inode, linked: Result<After, Errno>, ctime: i64) -> Result<After, Errno> {
     match &linked {
         Err(_) => inode.link_changed(-1, ctime),
-        // The copy changed before the file system: a request between the two cleared the mark, and its answer lacks
-        // the new name.
+        // The copy changed before the file system. A request between the two changes cleared the
+        // mark, and its answer lacks the new name.
         Ok(_) if inode.is_reported() => inode.mark_stale(),
         Ok(_) => {}
     }

@@ -23,7 +23,6 @@ use crate::walk::permission::{flags_allow, may_block};
 /// The most links of a directory or file.
 const LINK_MAX: u32 = 65_000 * 1_000;
 
-/// The entry to create.
 #[derive(Clone, Copy)]
 pub(crate) struct CreateArgs<'a> {
     /// Type and permission bits, without the umask.
@@ -87,8 +86,8 @@ impl Entry<'_, '_> {
         if self.section().is_some() && dir.has_default_acl() {
             return Err(self.leave());
         }
-        // Filled in place and read field by field: a copy would load wide what narrow stores have just
-        // written, and stall.
+        // Filled in place and read field by field: a copy would stall, with wide loads over fresh
+        // narrow stores.
         let mut new = NewNode::new(Attr::default());
         let beside = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut new.attr)?;
         let beside = InitExtra::with_labels(beside, labels);
@@ -107,9 +106,9 @@ impl Entry<'_, '_> {
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
         let pre_attrs = self.pre_attrs(Files { dir: Some((dir, 1)), ..Files::default() });
         let created = self.sb.fs().create(&request, dir, Some(self.last.name), &mut new);
-        // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
-        // system may have made it.
-        // (In a section it has all names.)
+        // After any result: if the name exists, the cached negative entry is wrong, and after
+        // another error the file system may have made the name. (In a section the cache has all
+        // names.)
         if self.section().is_none() && !self.dir.object().is_complete() {
             self.sb.forget_negative(self.dir, self.named());
         }
@@ -252,7 +251,7 @@ impl Context {
     /// Creates a directory: `mkdir(2)`. The umask applies to `mode`.
     ///
     /// # Errors
-    /// `EEXIST`, `ENOENT`, `ENOTDIR`, `EACCES`, `EMLINK`, those of a walk, and the file system's.
+    /// `EEXIST`, `ENOENT`, `ENOTDIR`, `EACCES`, `EMLINK`; errors of a walk and of the file system.
     pub fn mkdir(&self, base: Base<'_>, path: &[u8], mode: u32) -> Result<(), Errno> {
         self.make(base, path, &CreateArgs::dir(mode))
     }
@@ -325,9 +324,9 @@ impl Context {
         self.in_parent_quick(base, path, what)
     }
 
-    /// Creates `new` as a further name of the file at `old`: `linkat(2)`. A symbolic link at `old` is
-    /// followed if `follow` is set. With an empty path in `old`, the file is that of its base (`AT_EMPTY_PATH`),
-    /// which may have no name (`O_TMPFILE`).
+    /// Creates `new` as a further name of the file at `old`: `linkat(2)`. A symbolic link at `old`
+    /// is followed if `follow` is set. With an empty path in `old`, the file is its base
+    /// (`AT_EMPTY_PATH`), which may have no name (`O_TMPFILE`).
     ///
     /// # Errors
     /// As for [`Context::mkdir`]; `EPERM` for a directory, by the policy, or by the file's flags; `ENOENT` for a file whose last
@@ -343,7 +342,7 @@ impl Context {
     /// Walks to `path` and holds the file there, as `open(2)` with `O_PATH` does.
     ///
     /// # Errors
-    /// Those of a walk.
+    /// The errors of a walk.
     pub fn hold(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<PathRef, Errno> {
         self.resolve(base, path, follow, |found| found.pin())
     }

@@ -1,17 +1,29 @@
 //! From a path to a locked directory and a name in it.
 //!
 //! # How they work
-//! Each operation walks to the directory, locks it, checks that it still is what the walk found (its sequence
-//! is unchanged and it was not removed), calls the file system, and changes the tree. It takes the lock before it
-//! leaves the walk's read section, or, where another thread has it, a count: the lock of a directory without a
-//! count could be that of another directory later, or of none. Once the directory is locked, the lock keeps its
-//! name and so its memory, since a removal needs the same lock. (It may be moved meanwhile; that changes nothing
-//! in it.) A count is taken on the mount, so that the file system stays.
+//! 1. Each operation walks to the directory, locks it, checks that its sequence is unchanged and
+//!    that it was not removed, calls the file system, and changes the tree.
+//! 2. It takes the lock before it leaves the walk's read section, or, if another thread has the
+//!    lock, it takes a count. Without either, the lock could be the lock of another directory
+//!    later, or of none.
+//! 3. The lock of a directory keeps its name and so its memory: a removal needs the same lock. (A
+//!    move does not. It changes nothing in the directory.)
+//! 4. The operation takes a count on the mount, so that the file system stays.
+//! 5. Where the file system never waits
+//!    ([`CachedNames::never_waits`](crate::CachedNames::never_waits)), creation and removal of a
+//!    name take place in the walk's read section ([`Context::in_parent_quick`]). It keeps the
+//!    mount, its file system, and the state of the context, so the operation counts and copies none
+//!    of them. An operation that might wait leaves the section and begins again ([`Entry::leave`]).
 //!
-//! Where the file system never waits ([`CachedNames::never_waits`](crate::CachedNames::never_waits)), creation and removal of a name
-//! take place in the walk's read section ([`Context::in_parent_quick`]): that keeps the mount, its file system, and the state of
-//! the context, so the operation counts and copies none of them. What might wait all the same leaves the section and
-//! begins again ([`Entry::leave`]). [`in_section`] has these operations, [`kept`] what the others hold.
+//! [`in_section`] has the operations in the section, [`kept`] the locks and counts of the others.
+//!
+//! # Why a directory's lock is held across a call
+//! A remote file system is called with the name locked, and no directory. Every file system with
+//! its own names could be called so. Measured with `hostfs` on tmpfs, its traits changed to
+//! `remote` (at 07b20d4, 2 CPUs, one interleaved run): CPU time 1.04 to 1.06 for create and unlink,
+//! 1.08 to 1.10 for rename, up to 1.18 with 4 threads in one directory; 17,500 instead of 12,188
+//! user instructions for mknod and unlink, 22,783 instead of 16,179 for two renames. The limit was
+//! 5 %, so the lock of the directory stays for file systems that are not remote.
 
 mod in_section;
 mod kept;
@@ -54,13 +66,13 @@ pub(crate) struct Caller<'t> {
 }
 
 impl<'t> Caller<'t> {
-    /// A request of now.
+    /// A request that begins now.
     #[inline(always)]
     pub(crate) fn request(self) -> Request<'t> {
         self.making(0)
     }
 
-    /// A request of now to create an entry, with a umask that the file system must apply.
+    /// A request that begins now, to create an entry, with a umask that the file system must apply.
     #[inline(always)]
     fn making(self, umask: u32) -> Request<'t> {
         Request::lent(self.cred, self.timeout, umask)
@@ -80,19 +92,19 @@ pub(crate) struct Entry<'t, 'p> {
     pub(crate) names: Option<&'t Names<'t>>,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
-    /// By the context's state at the moment of the lock.
+    /// With the context's state at the moment of the lock.
     pub(crate) caller: Caller<'t>,
     pub(super) keeper: Mode<'t>,
 }
 
-/// What keeps the mount of a directory that is locked, or in which a name is locked.
+/// How the mount of the directory is kept, in which a name is locked, or which is locked itself.
 #[derive(Clone, Copy)]
 pub(super) enum Mode<'t> {
     /// Set: the operation must be done with the whole directory locked.
     Count(&'t PerCpuArc<Mount>, &'t Cell<bool>),
     /// The walk's section. Set: the operation must be done outside of it.
     Section(&'t ReadGuard<'t>, &'t Cell<bool>),
-    /// The same as a count. The name is locked, and no directory is.
+    /// A count, too. The name is locked, and no directory is.
     Name(&'t PerCpuArc<Mount>, &'t Unlocked<'t>),
 }
 
@@ -143,7 +155,6 @@ impl<'t> Entry<'t, '_> {
         if self.section().is_some() { PreAttrs::NONE } else { self.sb.pre_attrs(files) }
     }
 
-    /// The directory's inode.
     pub(crate) fn dir_inode(&self) -> Result<&'t Inode, Errno> {
         self.dir.inode().ok_or(Errno::ENOENT)
     }
@@ -228,7 +239,7 @@ impl Context {
         self.parent_with(0, base, path, last, DirAt::keep)
     }
 
-    /// As [`Context::parent`], returns what `keep` returns of the directory.
+    /// As [`Context::parent`], but returns the result of `keep` for the directory.
     #[inline(always)]
     pub(super) fn parent_with<K>(
         &self,
@@ -307,7 +318,7 @@ impl Context {
         operation: &impl Operation<Done = R>,
     ) -> Result<R, Errno> {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
-        // The common case is inlined; what is rare calls this.
+        // The common case is inlined; the rare one calls this.
         let again = |entry: &Entry<'_, '_>, may_evict: &mut MayEvict| operation.apply(entry, may_evict);
         let again: &dyn Fn(&Entry<'_, '_>, &mut MayEvict) -> Result<R, Errno> = &again;
         let apply = |entry: &Entry<'_, '_>, may_evict: &mut MayEvict| operation.apply(entry, may_evict);

@@ -1,22 +1,26 @@
-//! Operations that fail with `ESTALE`: the cache has a file that the file system does not have any more, or a directory.
+//! Operations that fail with `ESTALE`: the cache has a file that the file system does not have any
+//! more, or a directory.
 //!
 //! # What it is
-//! Another client of the file system has replaced a file or a directory of the path, and the cache does not know it yet. So the
-//! operation looks all names of its path up again and runs again, as long as they then lead to other files than before. Linux does
-//! the same once (`retry_estale`, `LOOKUP_REVAL`), for every system call with a path. Walks by themselves do it, too
+//! Another client of the file system has replaced a file or a directory of the path, and the cache
+//! still has the old one. So the operation looks all names of its path up again and runs again, as
+//! long as they lead to other files than before. Linux does the same once (`retry_estale`,
+//! `LOOKUP_REVAL`), for every system call with a path. Walks by themselves do it, too
 //! ([`walk::again`](crate::walk::again)).
 //!
-//! The new look first waits for a change of the name that is under way in this cache: the file system may have made it, and the cache
-//! not yet.
+//! The new look first waits for a change of the name that is under way in this cache: the file
+//! system may have made it, and the cache not yet.
 //!
 //! # What it is not
-//! For operations on what is held or open: they have no path. `ESTALE` then means that the file is gone.
+//! For operations on a held place or an open file: they have no path. `ESTALE` then means that the
+//! file was removed.
 //!
 //! # How it is locked
-//! No lock is held between the steps. The directory's lock, or the lock of the name, is only waited for.
+//! No lock is held between the steps. The directory's lock, or the lock of the name, is only waited
+//! for.
 //!
 //! # Where it comes from
-//! `include/linux/namei.h` of Linux; own code.
+//! `include/linux/namei.h` of Linux.
 
 use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;

@@ -36,9 +36,10 @@ pub struct OpenFile {
     flags: OpenFlags,
     /// The opener's credentials, for writes and changes of attributes.
     cred: Credentials,
-    /// The most that a call waits for the file system: that of the opener's context.
+    /// The longest time that a call waits for the file system, from the opener's context.
     timeout: Timeout,
-    /// What the file system returned when it was opened. `None` if it was not called: then it is not called at the end either.
+    /// The file system's result of the open. `None` if it was not called: then it is not called at
+    /// the end either.
     opened: Option<Box<Opened>>,
     /// `None` before the first listing, so that opening a file need not allocate.
     listing: Mutex<Option<Box<Listing>>>,
@@ -84,7 +85,7 @@ impl OpenFile {
         self.held.inode()
     }
 
-    /// A request of now.
+    /// A request that begins now.
     #[inline(always)]
     fn request(&self) -> Request<'_> {
         Request::lent(&self.cred, self.timeout, 0)
@@ -112,7 +113,7 @@ impl OpenFile {
     /// Attributes: `fstat(2)`.
     ///
     /// # Errors
-    /// Those of [`PathRef::attr`].
+    /// The errors of [`PathRef::attr`].
     pub fn attr(&self) -> Result<Attr, Errno> {
         self.held.attr()
     }
@@ -141,8 +142,8 @@ impl OpenFile {
     /// written and the position after them. With `SYNC` or `DSYNC`, returns when they are in permanent storage.
     ///
     /// # Errors
-    /// `EINVAL` if `offset` exceeds `i64::MAX`; `EBADF` if not open for writing, `EFBIG`, and the file system's; with
-    /// `SYNC` or `DSYNC`, also those of [`OpenFile::sync`].
+    /// `EINVAL` if `offset` exceeds `i64::MAX`; `EBADF` if not open for writing, `EFBIG`, and the
+    /// file system's; with `SYNC` or `DSYNC`, also the errors of [`OpenFile::sync`].
     pub fn write_at(&self, offset: u64, data: &[u8]) -> Result<(usize, u64), Errno> {
         check_offset(offset)?;
         let written = self.write_now(offset, data)?;
@@ -215,9 +216,9 @@ impl OpenFile {
         set_attr_held(&self.cred, &self.request(), &self.held, &SetAttr { size: None, ..*set })
     }
 
-    /// Whether a read now would change the access time, as the mount and relatime require: `mount(8)`. A front end whose
-    /// kernel answers reads from its cache must let the next one through then. `false` if the file system itself decides
-    /// about access times.
+    /// Whether a read now would change the access time, as the mount and relatime require:
+    /// `mount(8)`. If so, a front end whose kernel answers reads from its cache must let the next
+    /// one through. `false` if the file system itself decides about access times.
     #[must_use]
     pub fn is_access_due(&self) -> bool {
         !self.held.sb().fs_keeps_modes && self.inode().is_ok_and(|inode| self.access_time(inode).is_some())

@@ -1,20 +1,23 @@
-//! Handles: bytes that lead to a file without its name, as `name_to_handle_at(2)` and `open_by_handle_at(2)` have them.
+//! Handles: bytes that lead to a file without its name, as `name_to_handle_at(2)` and
+//! `open_by_handle_at(2)` have them.
 //!
 //! # What it is
-//! A handle is the id that the file system has for a file ([`FileSystem::id`](crate::FileSystem::id)), and where the names are the
-//! cache's, the number of the slot that the file lies in. It stays the same when the file moves.
+//! A handle is the id that the file system has for a file
+//! ([`FileSystem::id`](crate::FileSystem::id)), and where the names are the cache's, the number of
+//! the slot that the file lies in. It stays the same when the file moves.
 //!
-//! A directory is used only with its name: its parents are requested up to the root, and then looked up downwards, as a walk does.
-//! If something moves meanwhile, that is repeated. A file needs no name: if none is cached, it gets a dentry without one. So its path
-//! is then unknown. Only through a mount of a part of the file system, or below another root of the
-//! context, the file needs a name, which shows that it lies there.
+//! A directory is used only with its name: its parents are requested up to the root, and then
+//! looked up downwards, as a walk does. If something moves meanwhile, that is repeated. A file
+//! needs no name: if none is cached, it gets a dentry without one, and its path is unknown. But
+//! through a mount of a part of the file system, or below another root of the context, the file
+//! needs a name, which shows that it lies there.
 //!
 //! # How it is locked
-//! Not at all. A file that is not cached is requested twice: the second answer, from when the cache has the inode, is not older
-//! than a removal or a change that ended before.
+//! No lock. A file that is not cached is requested twice: the second answer, from when the cache
+//! has the inode, is not older than a removal or a change that ended before.
 //!
 //! # Where it comes from
-//! Linux's `exportfs_decode_fh`, `reconnect_path`; own code.
+//! Linux's `exportfs_decode_fh`, `reconnect_path`.
 
 use crate::base::access::credentials::Capabilities;
 use crate::base::errno::Errno;
@@ -79,16 +82,17 @@ impl Context {
         Ok(FileHandle { slot: if sb.inodes.is_kept() { 0 } else { sb.slot_number(inode) }, id })
     }
 
-    /// The file with this handle, seen through the mount of `at`, which is any place of it: `open_by_handle_at(2)` with `O_PATH`.
-    /// [`Context::open_held`] opens it. No permission is checked, for which the caller needs
-    /// [`DAC_READ_SEARCH`](Capabilities::DAC_READ_SEARCH). What lies outside of the mount, or on that mount outside of the context's
-    /// root, is not found.
+    /// The file with this handle, seen through the mount of `at`, which is any place of it:
+    /// `open_by_handle_at(2)` with `O_PATH`. [`Context::open_held`] opens it. No permission is
+    /// checked, so the caller needs [`DAC_READ_SEARCH`](Capabilities::DAC_READ_SEARCH). A file
+    /// outside of the mount, or on that mount outside of the context's root, is not found.
     ///
     /// A removed file is found as long as it is held, if its file system finds it.
     ///
     /// # Errors
-    /// `EPERM` without the capability; `ESTALE`: the file is gone, or lies outside, or is a directory that moves all the time;
-    /// `EOPNOTSUPP` if its file system has no ids; `ENOMEM`; those of the file system.
+    /// `EPERM` without the capability; `ESTALE`: the file was removed, or lies outside, or is a
+    /// directory that moves all the time; `EOPNOTSUPP` if its file system has no ids; `ENOMEM`;
+    /// errors of the file system.
     pub fn hold_handle(&self, at: &PathRef, handle: &FileHandle) -> Result<PathRef, Errno> {
         self.hold_shown(at, |is_part| {
             Decoding { at, is_part, id: &handle.id, request: &self.request() }.hold(handle.slot)
@@ -102,11 +106,11 @@ impl Context {
         !sb.inodes.is_kept() && sb.root().inode().is_some_and(|root| sb.fs().id(root).is_some())
     }
 
-    /// [`Context::hold_handle`] of the file with the inode number `ino`, for front ends whose protocol has no more room. Looks at all
-    /// inodes of the file system.
+    /// [`Context::hold_handle`] of the file with the inode number `ino`, for front ends whose
+    /// protocol has no room for more. Looks at all inodes of the file system.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` unless [`Context::finds_numbers`]; those of [`Context::hold_handle`].
+    /// `EOPNOTSUPP` unless [`Context::finds_numbers`]; the errors of [`Context::hold_handle`].
     pub fn hold_number(&self, at: &PathRef, ino: u64) -> Result<PathRef, Errno> {
         if !self.finds_numbers(at) {
             return Err(Errno::EOPNOTSUPP);
@@ -114,8 +118,9 @@ impl Context {
         self.hold_shown(at, |_| connected(at.beside(at.sb().pin_with_ino(ino).ok_or(Errno::ESTALE)?)))
     }
 
-    /// What `find` returns, if it lies below the root of the mount of `at`, and of this context if that is on this mount. `find` gets
-    /// whether one of these is another directory than the root of the file system.
+    /// The place that `find` returns, if it lies below the root of the mount of `at`, and below
+    /// this context's root if that is on this mount. `find` gets whether one of these roots is not
+    /// the root of the file system.
     fn hold_shown(&self, at: &PathRef, find: impl FnOnce(bool) -> Result<PathRef, Errno>) -> Result<PathRef, Errno> {
         if !self.credentials().capabilities.contains(Capabilities::DAC_READ_SEARCH) {
             return Err(Errno::EPERM);
@@ -210,10 +215,10 @@ impl Decoding<'_> {
         Ok(found)
     }
 
-    /// Asks once more for a file that the cache did not have, and has now.
+    /// Requests a file once more that the cache did not have, and has now.
     ///
     /// # Errors
-    /// `ESTALE`: it is gone by now.
+    /// `ESTALE`: it was removed meanwhile.
     fn renew(&self, found: &PathRef, node: u64) -> Result<(), Errno> {
         let (sb, inode) = (self.sb(), found.inode()?);
         let before = inode.before_request();
@@ -259,7 +264,8 @@ impl Decoding<'_> {
         Ok(names)
     }
 
-    /// What these names, the last one first, lead to from the root of the file system; `None`: one of them is gone.
+    /// The place that these names, the last one first, lead to from the root of the file system;
+    /// `None`: one of them was removed.
     fn walk(&self, names: &[Box<[u8]>]) -> Result<Option<PathRef>, Errno> {
         let sb = self.sb();
         let mut place = self.at.beside(sb.pin_again(sb.root()));

@@ -61,7 +61,7 @@ impl Context {
     /// walk ended on.
     ///
     /// # Errors
-    /// `ENOSYS` if the file system has no such figures; those of a walk.
+    /// `ENOSYS` if the file system has no such figures; errors of a walk.
     pub fn statvfs(&self, base: Base<'_>, path: &[u8]) -> Result<StatVfs, Errno> {
         self.on_held(base, path, true, |held| held.statvfs_for(&self.request()))
     }
@@ -70,7 +70,7 @@ impl Context {
     /// contexts. Examines all its cached entries: use it to report why a mount is busy.
     ///
     /// # Errors
-    /// Those of a walk.
+    /// The errors of a walk.
     pub fn holders(&self, base: Base<'_>, path: &[u8]) -> Result<Vec<Holder>, Errno> {
         // Mounts that were unmounted may still have counts until the next grace period ends.
         let _ = self.tree().domain.try_barrier();

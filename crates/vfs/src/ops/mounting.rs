@@ -21,13 +21,14 @@ impl Context {
     /// Mounts `fs` on the directory (or, if its root is a file, on the file) at `path`: `mount(2)`.
     ///
     /// # Errors
-    /// `EPERM` without `SYS_ADMIN`; `ENOTDIR` if one is a directory and the other is not; `EINVAL` outside of
-    /// this context's namespace; `ENOENT` if the name was just removed; those of a walk.
+    /// `EPERM` without `SYS_ADMIN`; `ENOTDIR` if one is a directory and the other is not; `EINVAL`
+    /// outside of this context's namespace; `ENOENT` if the name was just removed; errors of a
+    /// walk.
     pub fn mount(&self, fs: impl FileSystem, base: Base<'_>, path: &[u8], flags: MountFlags) -> Result<(), Errno> {
         self.mount_with(fs, base, path, flags, Budget::default())
     }
 
-    /// The same, with a `budget` for the cache of `fs`.
+    /// As [`mount`](Self::mount), with a `budget` for the cache of `fs`.
     ///
     /// # Errors
     /// As for [`Context::mount`].
@@ -125,7 +126,7 @@ impl Context {
         };
         let owned = points.detach(&moved).ok_or(Errno::EINVAL)?;
         if let Err(errno) = points.attach(&owned, target.mount(), target.dentry()) {
-            // Back to its old place: that name exists, since it was a mount point until now.
+            // Back to its old place: that name exists, since it was a mount point.
             points.attach(&owned, old.mount(), old.dentry())?;
             return Err(errno);
         }
@@ -135,8 +136,8 @@ impl Context {
     /// Changes the flags of the mount at `path`: `mount(2)` with `MS_REMOUNT` and `MS_BIND`.
     ///
     /// # Errors
-    /// `EPERM`; `EINVAL` if `path` is not a mount point, or was unmounted meanwhile; `EBUSY` to make the
-    /// mount read-only while files are open for writing; those of a walk.
+    /// `EPERM`; `EINVAL` if `path` is not a mount point, or was unmounted meanwhile; `EBUSY` to
+    /// make the mount read-only while files are open for writing; errors of a walk.
     pub fn remount(&self, base: Base<'_>, path: &[u8], flags: MountFlags) -> Result<(), Errno> {
         self.may_mount()?;
         let place = self.hold(base, path, true)?;
@@ -179,8 +180,9 @@ impl Context {
         self.notify_watchers(&gone);
         let ends_cache = gone.iter().chain([&mount]).any(|mount| !mount.sb.is_shown());
         drop((gone, mount));
-        // Replaced tables of mounts still own their mounts. Where nothing can be freed any more they stay in memory,
-        // and `RcuStats` counts the refusal; the mount is gone from the tree all the same.
+        // Replaced tables of mounts still own their mounts. Where nothing can be freed any more
+        // they stay in memory, and `RcuStats` counts the refusal. The mount is removed from the
+        // tree all the same.
         if ends_cache {
             let _ = self.tree().domain.try_barrier();
         }
@@ -207,7 +209,7 @@ impl Context {
     /// Unmounts `mount`, whose count is sealed.
     ///
     /// # Errors
-    /// Those of [`Context::unmount_unused`].
+    /// The errors of [`Context::unmount_unused`].
     fn unmount_sealed(&self, mount: &Owned) -> Result<(), Errno> {
         let mut points = self.lock_mounts();
         self.check_shown(mount)?;

@@ -31,15 +31,15 @@ enum OpenEnd {
 }
 
 impl Context {
-    /// Opens the file at `path`, or creates it: `open(2)`. `mode` is that of a new file; the umask applies to
-    /// it.
+    /// Opens the file at `path`, or creates it: `open(2)`. A new file gets `mode`, to which the
+    /// umask applies.
     ///
     /// # Errors
-    /// `EEXIST`, `EISDIR`, `ENOTDIR`, `ELOOP` (a symbolic link with `NOFOLLOW`), `EACCES`, `ENXIO` for a
-    /// device, FIFO or socket, `EINVAL` for `CREAT` with `DIRECTORY` and for `TMPFILE` without writing,
-    /// `EPERM` for `NOATIME` by a user other than the owner, `EROFS`, `EACCES` for a device on a mount with
-    /// `NODEV`; `EOPNOTSUPP` for `TMPFILE` if the file system does not support it; those of a walk, and the
-    /// file system's.
+    /// `EEXIST`, `EISDIR`, `ENOTDIR`, `ELOOP` (a symbolic link with `NOFOLLOW`), `EACCES`, `ENXIO`
+    /// for a device, FIFO or socket, `EINVAL` for `CREAT` with `DIRECTORY` and for `TMPFILE`
+    /// without writing, `EPERM` for `NOATIME` by a user other than the owner, `EROFS`, `EACCES` for
+    /// a device on a mount with `NODEV`; `EOPNOTSUPP` for `TMPFILE` if the file system does not
+    /// support it; errors of a walk and of the file system.
     #[inline]
     pub fn open(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> Result<OpenFile, Errno> {
         self.open_labelled(base, path, flags, mode, &[])
@@ -238,7 +238,7 @@ impl Context {
         }
     }
 
-    /// Checks first that the end of a path that cannot be created is within the bounds.
+    /// Checks first, if the end of a path cannot be created, that it is within the bounds.
     ///
     /// # Errors
     /// `EXDEV`.
@@ -321,7 +321,8 @@ impl Entry<'_, '_> {
             LinkStep { link: entry, mount: self.mount.get(), cred, resolve, followed: self.links, is_last: true };
         step.check()?;
         let body = self.sb.link_body(entry, &self.caller.request())?;
-        // In a scope, the root is where that begins: its mount is looked at by the walk that goes on.
+        // In a scope, the root is the start of the scope: the walk, which continues, looks at its
+        // mount.
         leads_to_root(&body, resolve, || resolve.is_scoped() || root.mount().borrow().ptr_eq(self.mount))?;
         let dir = self.hold(self.sb.pin_again(self.dir));
         Ok(OpenEnd::Link(dir, body, self.links))

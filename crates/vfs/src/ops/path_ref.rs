@@ -25,8 +25,9 @@ impl Context {
         self.open_held_as(held, flags, flags)
     }
 
-    /// [`Context::open_held`] for a front end that appends by itself, as a kernel does that collects writes: without `APPEND` in
-    /// `flags`, and yet allowed of a file that may only grow ([`InodeFlags::APPEND`]).
+    /// [`Context::open_held`] for a front end that appends by itself, as a kernel does that
+    /// collects writes. `flags` are without `APPEND`, but a file that may only grow
+    /// ([`InodeFlags::APPEND`]) is allowed.
     ///
     /// # Errors
     /// As for [`Context::open_held`].
@@ -34,7 +35,7 @@ impl Context {
         self.open_held_as(held, flags, flags.union(OpenFlags::APPEND))
     }
 
-    /// Opens `held` with `flags`, if it may be opened with those of `checked`.
+    /// Opens `held` with `flags`, if it may be opened with the flags of `checked`.
     fn open_held_as(&self, held: &PathRef, flags: OpenFlags, checked: OpenFlags) -> Result<OpenFile, Errno> {
         let cred = self.credentials();
         if !flags.contains(OpenFlags::PATH) {

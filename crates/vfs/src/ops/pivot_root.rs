@@ -10,14 +10,14 @@ impl Context {
     /// root is then mounted over the new one, to be unmounted).
     ///
     /// # Errors
-    /// `EPERM`; `ENOTDIR`; `EINVAL` if `new_root` is not a mount point, `put_old` is not at or below it, or
-    /// this context's root is not a mount point; `EBUSY` if `new_root` or `put_old` is on the root mount;
-    /// those of a walk.
+    /// `EPERM`; `ENOTDIR`; `EINVAL` if `new_root` is not a mount point, `put_old` is not at or
+    /// below it, or this context's root is not a mount point; `EBUSY` if `new_root` or `put_old` is
+    /// on the root mount; errors of a walk.
     pub fn pivot_root(&self, new_root: &[u8], put_old: &[u8]) -> Result<(), Errno> {
         self.pivot(PathAt::cwd(new_root), PathAt::cwd(put_old))
     }
 
-    /// The same with held directories.
+    /// As [`pivot_root`](Self::pivot_root), with held directories.
     ///
     /// # Errors
     /// As for [`Context::pivot_root`]; `EXDEV` for a place of another tree.

@@ -1,13 +1,14 @@
 //! Changes of names and open files for watchers and observers: [`crate::notify`] with dentries.
 //!
 //! # What it is
-//! Observers hear of a change when it is done, so that a copy that they make then is right. Watchers hear of a removal just
-//! before, while the entry still shows the way up; so [`removed`] comes before it, and [`gone`] after it.
+//! Observers are notified of a change after it, so that a copy that they then make is right.
+//! Watchers are notified of a removal just before it, while the entry still shows the way up. So
+//! [`removed`] is called before it, and [`gone`] after it.
 //!
 //! # How it is locked
-//! Changes of names are published under the lock of their directory, or of the name where that is sharded, so events of one name come
-//! in order. The climb reads the way up without a lock, as a reverse path does, and repeats if something on it
-//! moved.
+//! Changes of names are published under the lock of their directory, or of the name where the
+//! directory is sharded. So events of one name come in order. The climb reads the way up without a
+//! lock, as a reverse path does, and repeats if something on it moved.
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_READ};
 use crate::base::errno::Errno;
@@ -54,7 +55,7 @@ impl Context {
     /// cache has its mode and ACL.
     ///
     /// # Errors
-    /// `EACCES` without read permission; those of a walk.
+    /// `EACCES` without read permission; errors of a walk.
     pub fn watch(&self, base: Base<'_>, path: &[u8], scope: Scope, capacity: usize) -> Result<Watch, Errno> {
         let (held, cred) = self.resolve(base, path, true, |found| {
             may(found, found.inode()?.rights(), MAY_READ)?;
@@ -74,7 +75,7 @@ pub(crate) fn created(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8]
     }
 }
 
-/// An entry is about to be removed. Returns what [`gone`] takes afterwards.
+/// An entry is about to be removed. Returns the argument of [`gone`].
 #[must_use = "observers hear of the removal by `gone`"]
 #[inline(always)]
 pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) -> Option<Identity> {
@@ -129,7 +130,7 @@ fn changed_inode(sb: &SuperBlock, dentry: &Dentry) {
     }
 }
 
-/// A directory on the way up, and its sequence then.
+/// A directory on the way up, and its sequence at that moment.
 type Passed<'g> = (&'g Dentry, u32);
 
 #[inline]

@@ -16,7 +16,7 @@ impl Context {
     /// shared is written.
     ///
     /// # Errors
-    /// Those of a walk.
+    /// The errors of a walk.
     pub fn attr(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Attr, Errno> {
         self.attr_as(base, path, follow, |attr, _| attr.unpack())
     }
@@ -24,11 +24,11 @@ impl Context {
     /// [`Context::attr`], converted to the caller's type by `make` before the last check; with `st_dev`,
     /// which is unique in this tree.
     ///
-    /// For front ends: inlined into the function that returns the result, it writes the attributes once, to
-    /// their final place. A copy costs a stall, since it loads wide what narrow stores have just written.
+    /// For front ends: inlined into the function that returns the result, it writes the attributes
+    /// once, to their final place. A copy would stall, with wide loads over fresh narrow stores.
     ///
     /// # Errors
-    /// Those of a walk.
+    /// The errors of a walk.
     #[inline(always)]
     pub fn attr_as<R, E: From<Errno>>(
         &self,
@@ -45,7 +45,7 @@ impl Context {
     /// `AT_EACCESS`, and with `AT_SYMLINK_NOFOLLOW` without `follow`.
     ///
     /// # Errors
-    /// `EACCES`; `EROFS` to write on a read-only mount; those of a walk.
+    /// `EACCES`; `EROFS` to write on a read-only mount; errors of a walk.
     pub fn access(&self, base: Base<'_>, path: &[u8], follow: bool, mask: u32) -> Result<(), Errno> {
         self.resolve(base, path, follow, |found| {
             let attr = found.attr()?;
@@ -61,7 +61,7 @@ impl Context {
     /// The text of the symbolic link at `path`: `readlink(2)`. Does not change the access time.
     ///
     /// # Errors
-    /// `EINVAL` if it is not a symbolic link; those of a walk.
+    /// `EINVAL` if it is not a symbolic link; errors of a walk.
     pub fn read_link(&self, base: Base<'_>, path: &[u8]) -> Result<Vec<u8>, Errno> {
         self.unless_stale(&[PathAt { base, path }], false, &|| self.read_link_once(base, path))
     }

@@ -25,8 +25,8 @@ impl Context {
     /// no holder.
     ///
     /// # Errors
-    /// `ENOENT`; `EISDIR` for a directory (also `.`, `..` and `/`); `ENOTDIR` with a slash after it; `EACCES`; `EPERM` in
-    /// a sticky directory; those of a walk, and the file system's.
+    /// `ENOENT`; `EISDIR` for a directory (also `.`, `..` and `/`); `ENOTDIR` with a slash after
+    /// it; `EACCES`; `EPERM` in a sticky directory; errors of a walk and of the file system.
     pub fn unlink(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
         self.in_parent_quick(base, path, &Unlink)
     }
@@ -34,8 +34,8 @@ impl Context {
     /// Removes an empty directory: `rmdir(2)`.
     ///
     /// # Errors
-    /// `ENOENT`; `ENOTDIR`; `ENOTEMPTY` (also for `..`); `EINVAL` for `.`; `EBUSY` for the root; `EACCES`; `EPERM` in a
-    /// sticky directory; those of a walk, and the file system's.
+    /// `ENOENT`; `ENOTDIR`; `ENOTEMPTY` (also for `..`); `EINVAL` for `.`; `EBUSY` for the root;
+    /// `EACCES`; `EPERM` in a sticky directory; errors of a walk and of the file system.
     pub fn rmdir(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
         self.in_parent(base, path, |entry, may_evict| {
             match entry.last.kind {
@@ -58,7 +58,7 @@ impl Context {
         })
     }
 
-    /// Whether the locked directory `dir` has no entries as far as the cache knows.
+    /// Whether the locked directory `dir` has no entries in the cache.
     pub(crate) fn check_empty(&self, dir: &Dentry) -> Result<(), Errno> {
         if dir.children.load(Relaxed) != 0 { Err(Errno::ENOTEMPTY) } else { Ok(()) }
     }
@@ -93,7 +93,6 @@ pub(crate) fn may_remove(
     }
 }
 
-/// The removal of a name.
 struct Unlink;
 
 impl Operation for Unlink {

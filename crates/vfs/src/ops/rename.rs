@@ -1,15 +1,23 @@
 //! rename: moves of a name, and exchanges of two.
 //!
 //! # How it is locked
-//! A file's rename has the locks of both names: those of their directories, or of their shards where these are sharded. Beside a
-//! name of one directory, a name of another one is only tried. What needs more has the directories whole, as all renames have them in a
-//! file system whose names the cache may evict: renames of directories in or between sharded directories, exchanges there, and each move
-//! of a directory to another one. That takes `rename_lock` first, so that no ancestor changes, and locks ancestors first; so does a
-//! rename that often finds the second lock taken. So moves of files in unrelated directories, and of different names in sharded ones,
-//! share no lock. [`ends`] has the locks; [`name_locked_ends`] is a rename in a remote file system, which locks the names.
+//! 1. A file's rename takes the locks of both names. A name's lock is the lock of its directory, or
+//!    of its shard where the directory is sharded. So moves of files in unrelated directories, and
+//!    of different names in sharded ones, share no lock.
+//! 2. With two directories, the thread takes the lock of one name and only tries the lock of the
+//!    other.
+//! 3. These renames lock the directories whole: renames of directories in or between sharded
+//!    directories, exchanges there, each move of a directory to another one, and all renames in a
+//!    file system whose names the cache may evict.
+//! 4. A move of a directory to another one takes `rename_lock` first, so that no ancestor changes,
+//!    and then locks ancestors first (the order of Linux's `lock_rename`). So does a rename that
+//!    often finds the second lock taken.
+//! 5. A rename takes the locks of both names in the read sections of both walks, if it can at once
+//!    ([`Context::rename_here`]). Then it counts neither directory. Where the file system never
+//!    waits, the whole rename takes place there.
 //!
-//! A rename takes the locks of both names in the read sections of both walks, if it can at once ([`Context::rename_here`]): it
-//! counts neither directory then. Where the file system never waits, all of it takes place there.
+//! [`ends`] has the locks. [`name_locked_ends`] is a rename in a remote file system, which locks
+//! the names.
 
 mod ends;
 mod name_locked_ends;
@@ -47,9 +55,10 @@ impl Context {
     /// `new` must not exist; with `EXCHANGE`, both exist and are exchanged.
     ///
     /// # Errors
-    /// `ENOENT`; `EBUSY` for `.`, `..`, `/` and mount points; `EINVAL` into the moved directory itself, and for both flags at
-    /// once; `EEXIST` with `NOREPLACE`; `ENOTEMPTY`; `EISDIR`; `ENOTDIR`; `EACCES`; `EPERM` in sticky directories; `EXDEV` to another
-    /// mount; `EROFS`; those of a walk, and the file system's.
+    /// `ENOENT`; `EBUSY` for `.`, `..`, `/` and mount points; `EINVAL` into the moved directory
+    /// itself, and for both flags at once; `EEXIST` with `NOREPLACE`; `ENOTEMPTY`; `EISDIR`;
+    /// `ENOTDIR`; `EACCES`; `EPERM` in sticky directories; `EXDEV` to another mount; `EROFS`;
+    /// errors of a walk and of the file system.
     pub fn rename(&self, old: PathAt<'_>, new: PathAt<'_>, flags: RenameFlags) -> Result<(), Errno> {
         self.unless_stale(&[old, new], false, &|| self.rename_once(old, new, flags))
     }
@@ -106,8 +115,8 @@ impl Context {
         }
     }
 
-    /// The rename, or its locks, in the section of the walk that has reached the directory of the old name, if rcu-walk leads to that of
-    /// the new one.
+    /// Renames, or takes the locks, in the section of the walk that reached the directory of the
+    /// old name, if rcu-walk leads to the directory of the new name.
     fn try_rename_here(&self, from: &WalkEnd<'_>, base: Base<'_>, plan: &Plan<'_>) -> Option<Stage> {
         if plan.is_whole.get() || !from.is_in_section() || from.sb().is_evictable {
             return None;
@@ -134,8 +143,8 @@ impl Context {
         });
     }
 
-    /// The rename in the sections of the walks that have reached both directories, or, where the file system may wait, its locks. `None`:
-    /// it needs more than can be had there. Then nothing has changed.
+    /// Renames in the sections of the walks that reached both directories. Where the file system
+    /// may wait, only takes the locks. `None`: that cannot be done there, and nothing has changed.
     fn rename_here(&self, from: &WalkEnd<'_>, to: &WalkEnd<'_>, plan: &Plan<'_>) -> Option<Stage> {
         if !from.mount.ptr_eq(to.mount) || from.mount.check_writable().is_err() {
             return None;
@@ -208,14 +217,13 @@ impl Context {
         })
     }
 
-    /// The rename of a name that is locked to another one that is locked, in directories that have all their names.
+    /// Renames one locked name to another locked name, in directories that have all their names.
     fn rename_by_name(&self, ends: &Ends<'_, '_>) -> Result<(), Errno> {
         let moved = ends.find(&ends.old)?.ok_or(Errno::ENOENT)?;
         let target = ends.find(&ends.new)?;
         self.rename_found(ends, moved, target)
     }
 
-    /// The rename in locked directories.
     fn rename_in_dirs(&self, ends: &Ends<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno> {
         let (old, new) = (&ends.old, &ends.new);
         match dirs_above(ends, may_evict) {
@@ -225,7 +233,7 @@ impl Context {
         }
         for _ in 0..MAX_TRIES {
             let moved = self.find_in(ends.sb, may_evict, old.dir, old.named())?.ok_or(Errno::ENOENT)?;
-            // The next search may evict what is not held.
+            // The next search may evict an entry that is not held.
             let moved = Pinned::new(ends.sb, moved);
             let target = self.find_in(ends.sb, may_evict, new.dir, new.named())?;
             // If both are one name, whose file another client replaced meanwhile, that search has removed the entry.
@@ -236,7 +244,8 @@ impl Context {
         Err(Errno::ESTALE)
     }
 
-    /// The error of a rename with one end above the other ([`dirs_above`]): the moved one if `moved_above`, else the replaced one.
+    /// The error of a rename with one end above the other ([`dirs_above`]): the moved end if
+    /// `moved_above`, else the replaced end.
     #[cold]
     fn refused_above(&self, ends: &Ends<'_, '_>, may_evict: &mut MayEvict, moved_above: bool) -> Result<Errno, Errno> {
         let (old, new) = (&ends.old, &ends.new);
@@ -280,7 +289,8 @@ impl Context {
     }
 }
 
-/// Checks the entries found at both ends, and the caller's rights. `false`: they are one file, so nothing is to be done.
+/// Checks the entries found at both ends, and the caller's rights. `false`: they are one file, so
+/// there is nothing to do.
 #[inline]
 fn check_found(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>) -> Result<bool, Errno> {
     let (old, new) = (&ends.old, &ends.new);
@@ -315,7 +325,7 @@ fn check_found(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>) -> 
     Ok(true)
 }
 
-/// Whether the caller may take both names away, or make the new one.
+/// Whether the caller may remove both names, or create the new one.
 fn check_rights(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, exchange: bool) -> Result<(), Errno> {
     let (sb, cred, new) = (ends.sb, ends.caller.cred, &ends.new);
     let is_dir = moved.object().is_dir();

@@ -1,16 +1,19 @@
 //! Operations on a locked name: the file system is called with no directory locked.
 //!
 //! # How they work
-//! In a remote file system an operation locks its name ([`name_locks`](crate::cache::name_locks)), looks it up as a walk does, locks the
-//! directory to check what must not change during the call, releases the lock, calls the file system, and locks the directory again to
-//! change the cache. The entry that was looked up is counted meanwhile.
+//! In a remote file system an operation locks its name ([`name_locks`](crate::cache::name_locks))
+//! and looks it up as a walk does. It locks the directory for the checks before the call, releases
+//! the lock, calls the file system, and locks the directory again to change the cache. It holds a
+//! count on the entry meanwhile.
 //!
-//! During the call the cache may have got an entry from a lookup, a listing or an invalidation, and the directory itself may have been
-//! replaced in the cache, because the file system reported another one under its name. So the second half looks at what is there: a
-//! name that was created may have its entry already, and one that was removed may have none any more.
+//! During the call a lookup, a listing or an invalidation may have changed the entry in the cache,
+//! and the directory itself may have been replaced in the cache, because the file system reported
+//! another one under its name. So the second half looks again: a name that was created may have its
+//! entry already, and a removed name may have none any more.
 //!
 //! # How it is locked
-//! As [`name_locks`](crate::cache::name_locks). A thread has at most the locks of one directory and of another one in it.
+//! As [`name_locks`](crate::cache::name_locks). A thread has at most the locks of one directory and
+//! of another one in it.
 //!
 //! # Where it comes from
 //! As [`entry`](crate::ops::entry).
@@ -38,7 +41,7 @@ use crate::walk::walk_end::{DirRef, LockedOrRef};
 use crate::walk::walk_position::Here;
 use core::cell::{Cell, OnceCell};
 
-/// What an operation on a locked name has: the name, and the entries that it holds.
+/// The name that an operation has locked, and the entries that it holds.
 pub(crate) struct Unlocked<'t> {
     /// Empty in a fast file system, which has no such operation.
     name: Option<NameLocks<'t>>,
@@ -46,7 +49,7 @@ pub(crate) struct Unlocked<'t> {
     deadline: Option<i64>,
     found: OnceCell<DentryRef>,
     made: OnceCell<DentryRef>,
-    /// What was looked up is not in the cache any more: the operation begins again.
+    /// The entry is not in the cache any more: the operation begins again.
     pub(super) begins_again: Cell<bool>,
 }
 
@@ -147,7 +150,7 @@ impl Context {
             caller,
             keeper: Mode::Name(&mount, &unlocked),
         };
-        // What is found is counted, so it needs no right to stay.
+        // The found entry is counted, so it needs no right to stay.
         let done = f(&entry, LockedDirs::new(()).may_evict());
         if unlocked.begins_again.get() {
             return None;
@@ -157,8 +160,8 @@ impl Context {
 }
 
 impl<'t> Entry<'t, '_> {
-    /// Checks, with the directory locked, that it has its name, that `old`, the entry that will go, is still that of the name, and
-    /// that nothing is mounted on it. From then on the name is in flight.
+    /// Checks, with the directory locked, that it has its name, that `old`, the entry to remove, is
+    /// still the name's entry, and that nothing is mounted on it. After that the name is in flight.
     fn begin_change(&self, unlocked: &Unlocked<'t>, old: Option<&Dentry>) -> Result<(), Errno> {
         let _held = self.sb.lock_dir(self.dir);
         if !self.dir.object().is_hashed() {
@@ -183,8 +186,8 @@ impl<'t> Entry<'t, '_> {
         self.sb.cached(self.dir, self.named()).is_some_and(|cached| core::ptr::eq(cached, entry))
     }
 
-    /// Whether the directory, which is locked, has been replaced in the cache since the check before the call. If so, marks the name
-    /// stale in whichever dentry the directory has now.
+    /// Whether the directory, which is locked, has been replaced in the cache since the check
+    /// before the call. If so, marks the name stale in the dentry that the directory has now.
     fn is_replaced(&self, dir: &Inode) -> bool {
         let is_replaced = !self.dir.object().is_hashed();
         if is_replaced {
@@ -196,7 +199,8 @@ impl<'t> Entry<'t, '_> {
     /// [`Entry::make`] of a locked name, after its checks.
     ///
     /// # Errors
-    /// The file system's; `ESTALE`: it has made the entry, but the name or the directory leads elsewhere by now.
+    /// The file system's; `ESTALE`: it has made the entry, but the name or the directory now leads
+    /// elsewhere.
     #[cold]
     #[inline(never)]
     pub(super) fn make_name_locked<'r>(
@@ -244,8 +248,9 @@ impl<'t> Entry<'t, '_> {
         created
     }
 
-    /// Has the name, in the locked directory, lead to the inode `node`: unless a lookup has entered that already, calls `add`. `None`:
-    /// the name, or the directory, leads elsewhere by now, and must stay.
+    /// Has the name, in the locked directory, lead to the inode `node`: calls `add`, unless a
+    /// lookup has entered it already. `None`: the name, or the directory, now leads elsewhere, and
+    /// must stay.
     fn enter(&self, dir: &Inode, node: u64, invalidations: u64, add: impl FnOnce()) -> Option<DentryRef> {
         let sb = self.sb;
         if self.is_replaced(dir) {
@@ -262,7 +267,8 @@ impl<'t> Entry<'t, '_> {
         made.filter(|made| is_it(made)).and_then(|made| sb.pin(made))
     }
 
-    /// Adds the new inode, unless it is a directory that somebody has moved elsewhere, and looked up, since it was made.
+    /// Adds the new inode, unless it is a directory that was moved elsewhere, and looked up there,
+    /// since it was made.
     fn add_made(&self, slot: FreeSlot<'t>, new: &NewInodeArgs<'_>) {
         let sb = self.sb;
         match sb.add_unless_there(None, slot, self.dir, self.named(), new) {

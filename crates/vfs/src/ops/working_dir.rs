@@ -12,7 +12,7 @@ impl Context {
     /// Changes the working directory: `chdir(2)`.
     ///
     /// # Errors
-    /// Those of a walk; `ENOTDIR`; `EACCES` without search permission.
+    /// The errors of a walk; `ENOTDIR`; `EACCES` without search permission.
     pub fn set_current_dir(&self, path: &[u8]) -> Result<(), Errno> {
         self.enter(Base::CWD, path)
     }
@@ -82,7 +82,7 @@ impl Context {
     /// the path from the root of its scope.
     ///
     /// # Errors
-    /// Those of a walk.
+    /// The errors of a walk.
     pub fn canonical(&self, base: crate::mount::place::Base<'_>, path: &[u8]) -> Result<Vec<u8>, Errno> {
         let held = self.hold(base, path, true)?;
         if !base.resolve.is_scoped() {

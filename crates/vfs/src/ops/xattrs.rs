@@ -24,8 +24,8 @@ impl Context {
     /// The value of the extended attribute `name`: `getxattr(2)`, `lgetxattr(2)` without `follow`.
     ///
     /// # Errors
-    /// `ENODATA`, `EOPNOTSUPP`, `ERANGE` for an empty name or one of more than 255 bytes, `EACCES`; those of
-    /// a walk.
+    /// `ENODATA`, `EOPNOTSUPP`, `ERANGE` for an empty name or one of more than 255 bytes, `EACCES`;
+    /// errors of a walk.
     pub fn get_xattr(&self, base: Base<'_>, path: &[u8], follow: bool, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         check_lengths(name, XattrUse::Get)?;
         self.on_held(base, path, follow, |held| get(held, &self.credentials(), &self.request(), name))
@@ -34,8 +34,8 @@ impl Context {
     /// Sets the extended attribute `name`: `setxattr(2)`, `lsetxattr(2)` without `follow`.
     ///
     /// # Errors
-    /// `EEXIST`, `ENODATA` by `how`; `EOPNOTSUPP`, `ERANGE`, `E2BIG`, `EPERM`, `EACCES`, `EROFS`, `ENOSPC`,
-    /// `EDQUOT`; those of a walk.
+    /// `EEXIST`, `ENODATA` by `how`; `EOPNOTSUPP`, `ERANGE`, `E2BIG`, `EPERM`, `EACCES`, `EROFS`,
+    /// `ENOSPC`, `EDQUOT`; errors of a walk.
     pub fn set_xattr(
         &self,
         base: Base<'_>,
@@ -52,7 +52,7 @@ impl Context {
     /// Removes the extended attribute `name`: `removexattr(2)`, `lremovexattr(2)` without `follow`.
     ///
     /// # Errors
-    /// `ENODATA`, `EOPNOTSUPP`, `ERANGE`, `EPERM`, `EACCES`, `EROFS`; those of a walk.
+    /// `ENODATA`, `EOPNOTSUPP`, `ERANGE`, `EPERM`, `EACCES`, `EROFS`; errors of a walk.
     pub fn remove_xattr(&self, base: Base<'_>, path: &[u8], follow: bool, name: &[u8]) -> Result<(), Errno> {
         check_lengths(name, XattrUse::Remove)?;
         self.on_held(base, path, follow, |held| remove(held, &self.credentials(), &self.request(), name))
@@ -61,7 +61,7 @@ impl Context {
     /// The names of all extended attributes: `listxattr(2)`, `llistxattr(2)` without `follow`.
     ///
     /// # Errors
-    /// Those of a walk, and the file system's.
+    /// The errors of a walk and of the file system.
     pub fn list_xattrs(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Vec<Box<[u8]>>, Errno> {
         self.on_held(base, path, follow, |held| list(held, &self.credentials(), &self.request()))
     }

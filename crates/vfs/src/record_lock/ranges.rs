@@ -1,8 +1,8 @@
 //! The byte ranges that one owner has locked in one file.
 //!
 //! # What it is
-//! Pieces by their first byte. They do not overlap, and two adjacent ones differ in kind: locking two halves
-//! one by one equals locking the whole.
+//! Pieces by their first byte. They do not overlap, and two adjacent ones differ in kind: locking
+//! two halves one by one equals locking the whole.
 //!
 //! # What it is not
 //! Aware of other owners: the table resolves conflicts.
@@ -11,7 +11,8 @@
 //! By the shard's mutex, of which the table is a part.
 //!
 //! # Where it comes from
-//! `fcntl(2)`, "Advisory record locking": setting a lock on a part splits, joins and converts what was there.
+//! `fcntl(2)`, "Advisory record locking": setting a lock on a part splits, joins and converts the
+//! locks there.
 
 use super::{LockInfo, LockKind};
 use core::ops::Range;

@@ -7,14 +7,14 @@
 //! A wait queue for each blocker, as in Linux: a change examines all waiting requests of the file.
 //!
 //! # How it is locked
-//! By the shard's mutex, except for a sleeper's word: the waiting thread reads it relaxed, and takes the
-//! mutex before it relies on it. A parked request has no thread: the thread that grants it, calls its closure
-//! after it has released the mutex.
+//! By the shard's mutex, except for a sleeper's word: the waiting thread reads it relaxed, and
+//! takes the mutex before it relies on it. A parked request has no thread: the thread that grants
+//! it calls its closure after the release of the mutex.
 //!
 //! # Invariants
 //! 1. The locks of two owners do not conflict.
-//! 2. Each waiting request conflicts with a lock of another owner. So a table without locks has no waiting
-//!    requests.
+//! 2. Each waiting request conflicts with a lock of another owner. So a table without locks has no
+//!    waiting requests.
 //!
 //! # Where it comes from
 //! Linux's `fs/locks.c`: the rules, not the structure.
@@ -57,14 +57,12 @@ impl Sleeper {
     }
 }
 
-/// What is called when a parked request is granted.
+/// Called when a parked request is granted.
 pub(crate) type Granted = Box<dyn FnOnce() + Send>;
 
-/// What waits for a request.
 pub(super) enum Waiter {
-    /// A thread.
     Thread(Arc<Sleeper>),
-    /// No thread: the number of the request, and what is called.
+    /// No thread: the number of the request, and the closure to call.
     Parked(u64, Granted),
 }
 
@@ -113,7 +111,6 @@ impl LockTable {
         self.conflicts(request).next().is_some()
     }
 
-    /// The first conflicting lock.
     pub(super) fn first_conflict(&self, request: &LockRequest) -> Option<LockInfo> {
         self.conflicts(request).min_by_key(|lock| lock.start)
     }
@@ -150,7 +147,6 @@ impl LockTable {
         self.waiting.push_back((request, Waiter::Parked(number, granted)));
     }
 
-    /// Withdraws a waiting request.
     pub(super) fn withdraw(&mut self, sleeper: &Arc<Sleeper>) {
         self.waiting.retain(|(_, other)| !other.is_thread(sleeper));
     }
@@ -189,7 +185,7 @@ impl LockTable {
         gives_back
     }
 
-    /// Grants what can be granted, in order of arrival.
+    /// Grants the requests that can be granted, in order of arrival.
     fn hand_over(&mut self) -> Vec<Waiter> {
         let mut granted = Vec::new();
         let mut at = 0;

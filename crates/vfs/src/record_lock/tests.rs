@@ -1,4 +1,4 @@
-//! The locks against a model that knows each byte by itself, and with threads that wait.
+//! The locks against a model with a state for each byte, and with threads that wait.
 
 use super::LockKind::{Exclusive, Shared, Unlock};
 use super::*;
@@ -40,7 +40,7 @@ fn end_of(end: usize) -> u64 {
     if end == BYTES { u64::MAX } else { end as u64 }
 }
 
-/// What each owner has on each byte, and who waits.
+/// Each owner's lock on each byte, and the waiting requests.
 #[derive(Default)]
 struct Model {
     bytes: [[Option<LockKind>; BYTES]; OWNERS],
@@ -314,7 +314,7 @@ fn waiters_have_their_turn_in_the_order_they_came_and_no_newcomer_before() {
         let order_before = order.lock().unwrap();
         assert!(order_before.is_empty());
         locks.release_owner(8, 1);
-        // Owner 2 has it, and cannot have gone on to give it back.
+        // Owner 2 has it, and cannot have continued to release it.
         assert_eq!(locks.set(8, 9, Shared, 4..5, LockWait::Never), Err(Errno::EAGAIN));
     });
     assert_eq!(order.into_inner().unwrap(), [2, 3, 4, 5, 6, 7]);

@@ -1,8 +1,9 @@
 //! A directory's entries in the order of their listing: a doubly linked list, newest first.
 //!
-//! Cookies fall along the list and are never used twice, so that a listing can continue from its last cookie
-//! even if that entry was removed. An entry that takes a name from another one also takes that one's place and cookie, so that a
-//! listing returns the name once. The directory's lock protects all of it.
+//! Cookies fall along the list and are never used twice, so that a listing can continue from its
+//! last cookie even if that entry was removed. An entry that takes another entry's name also takes
+//! its place and cookie, so that a listing returns the name once. The directory's lock protects all
+//! of it.
 
 use crate::slots::dentry::{Dentry, put_between, put_first, take_out};
 use crate::slots::shard::Names;
@@ -31,7 +32,7 @@ pub(crate) fn remove_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'
     dir.children.store(dir.children.load(Relaxed) - u32::from(!dentry.object().is_negative()), Relaxed);
 }
 
-/// The same of a positive entry.
+/// As [`remove_child`], of a positive entry.
 #[inline(always)]
 pub(crate) fn remove_positive(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
     if let Some(names) = names {
@@ -65,7 +66,7 @@ pub(crate) fn exchange_children([a_dir, b_dir]: [&Dentry; 2], [a, b]: [&Dentry; 
     }
     let of_a = [a.sib_prev.get(), a.sib_next.get()];
     let of_b = [b.sib_prev.get(), b.sib_next.get()];
-    // Side by side, each is the other one's neighbour afterwards, too.
+    // If they were neighbours, they are neighbours afterwards, too.
     let [before, after] = of_b.map(|beside| beside.map(|beside| if core::ptr::eq(beside, a) { b } else { beside }));
     put_between(&b_dir.first_child, a, before, after);
     let [before, after] = of_a.map(|beside| beside.map(|beside| if core::ptr::eq(beside, b) { a } else { beside }));

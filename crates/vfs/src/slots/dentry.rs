@@ -140,15 +140,17 @@ impl Dentry {
         self.object.store(object);
     }
 
-    /// Changes the object word by a read-modify-write: `SEARCH_ALL` changes under the inode's lock, `MOUNTED`
-    /// under the mounts', `CHECKED` and `COLD` under none, and the rest under the directory's.
+    /// Changes the object word by a read-modify-write: `SEARCH_ALL` changes under the inode's lock,
+    /// `MOUNTED` under the mounts' lock, `CHECKED` and `COLD` under none, and the rest under the
+    /// directory's lock.
     pub(crate) fn update_object(&self, change: impl FnMut(Object) -> Object) {
         self.object.update(change);
     }
 
-    /// Changes flags that a walk through a directory looks at: of a directory, also updates `SEARCH_ALL`, which follows
-    /// from them and from the mode. If recorded paths pass a directory that is closed so, or a directory or link that every walk
-    /// must look at from now on, that is a change of `paths`.
+    /// Changes flags that a walk through a directory looks at. Of a directory, also updates
+    /// `SEARCH_ALL`, which follows from these flags and the mode. If recorded paths pass a
+    /// directory that is closed so, or a directory or link that every later walk must look at, that
+    /// is a change of `paths`.
     pub(crate) fn update_flags(&self, paths: &WholePaths, mut change: impl FnMut(Object) -> Object) {
         if !self.object().has(ObjectFlags::DIR | ObjectFlags::LINK) {
             return self.update_object(change);
@@ -191,7 +193,8 @@ impl Dentry {
         if object.has(ObjectFlags::DIR | ObjectFlags::LINK | ObjectFlags::CHECKED | ObjectFlags::COLD) {
             self.update_object(|object| object.without(ObjectFlags::HASHED));
         } else {
-            // Only these flags, and those of a directory or link, may change under another lock meanwhile, or under none.
+            // Only these flags, and the flags of a directory or link, may change under another lock
+            // meanwhile, or under none.
             self.set_object(object.without(ObjectFlags::HASHED));
         }
     }

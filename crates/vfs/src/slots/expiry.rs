@@ -1,14 +1,16 @@
 //! Until when an entry is valid.
 //!
 //! # What it is
-//! A time, in the entry's `cookie`, and the flag `CHECKED`, which sends walks to look at it. In a directory whose names only the cache
-//! has, a cookie is a place in a listing and stays: an invalidation makes only the attributes stale there.
+//! A time, in the entry's `cookie`, and the flag `CHECKED`, which sends walks to look at it. In a
+//! directory whose names only the cache has, a cookie is a place in a listing and stays: an
+//! invalidation makes only the attributes stale there.
 //!
 //! # How it is locked
-//! Not at all: a thread that reads an old time revalidates once too often, or accepts an entry that was valid a moment ago.
+//! No lock: a thread that reads an old time revalidates once too often, or accepts an entry that
+//! was valid a moment ago.
 //!
 //! # Where it comes from
-//! `d_revalidate` of Linux; own code.
+//! `d_revalidate` of Linux.
 
 use crate::base::valid::Valid;
 use crate::slots::dentry::Dentry;
@@ -34,7 +36,6 @@ impl Dentry {
         self.parent().is_some_and(|dir| dir.object().is_complete())
     }
 
-    /// Whether the entry expired.
     pub(crate) fn is_expired(&self) -> bool {
         u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0) >= self.cookie.load(Relaxed)
     }

@@ -1,17 +1,20 @@
 //! The inode: a file, independent of its names.
 //!
 //! # What it is
-//! Two cache lines. The *hot* one holds the attributes that `stat(2)` and permission checks read. It lies
-//! beside the dentry of the file's first name, so that a walk can prefetch it while it still compares the
-//! name. The *cold* one serves opening, linking and freeing, and holds the file system's own word and data.
+//! Two cache lines. The *hot* one holds the attributes that `stat(2)` and permission checks read.
+//! It lies beside the dentry of the file's first name, so that a walk can prefetch it while it
+//! still compares the name. The *cold* one serves opening, linking and freeing, and holds the file
+//! system's own word and data.
 //!
-//! Here: the memory, and readers of it. [`mod@reference`]: references on inodes; [`rights`]: changes of attributes; [`staleness`]: whether the
-//! attributes are those of the file system; [`obeyed`]: flags that the VFS obeys.
+//! Here: the memory, and readers of it. [`mod@reference`]: references on inodes; [`rights`]:
+//! changes of attributes; [`staleness`]: whether the attributes are the file system's current ones;
+//! [`obeyed`]: flags that the VFS obeys.
 //!
 //! # How it is locked
-//! `seq` is a sequence lock: writers of attributes exclude one another by it; readers copy and check. Readers
-//! also check the dentry's sequence, since the memory is reused: an inode is freed only after each of its
-//! names changed its sequence. `data_lock` orders writes and truncation of the contents.
+//! `seq` is a sequence lock: writers of attributes exclude one another by it; readers copy and
+//! check. Readers also check the dentry's sequence, since the memory is reused: an inode is freed
+//! only after each of its names changed its sequence. `data_lock` orders writes and truncation of
+//! the contents.
 //!
 //! # Where it comes from
 //! Linux's `struct inode` and its `i_rwsem`, `i_private`, `i_link`.
@@ -65,7 +68,8 @@ pub struct Inode {
     /// A symbolic link's body.
     pub(crate) link_body: RcuBytes,
     pub(crate) data_lock: Mutex<()>,
-    /// Until when the attributes may be used for what is held: ticks, [`FOREVER`], [`AGED`] or [`OLD`].
+    /// Until when the attributes may be used for held files: ticks, [`FOREVER`], [`AGED`] or
+    /// [`OLD`].
     attr_until: AtomicU32,
     /// While the slot is free, the slab's. While the inode lives, when the file was made ([`NO_BIRTH`]: not kept here), as the bits
     /// of an address that is never followed.
@@ -76,24 +80,24 @@ pub struct Inode {
     acl: InSlot<Acls>,
 }
 
-/// What the attributes of a file system's inodes are in the cache.
+/// The kind of copies that the cache has of a file system's attributes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept {
-    /// Copies of those that the file system reports: [`crate::Attributes::FileSystem`].
+    /// Copies of attributes that the file system reports: [`crate::Attributes::FileSystem`].
     pub(crate) is_reported: bool,
-    /// There from the moment on in which the file is made: [`crate::NameStore::Cache`].
+    /// The inode exists from the creation of the file on: [`crate::NameStore::Cache`].
     pub(crate) is_from_birth: bool,
 }
 
 /// Flag in an inode's own `mode`, never shown: it has an access ACL.
 const HAS_ACL: u32 = 1 << 31;
-/// The same: it has a default ACL.
+/// Such a flag: it has a default ACL.
 const HAS_DEFAULT_ACL: u32 = 1 << 30;
-/// The same: it was created without a name and may get one.
+/// Such a flag: it was created without a name and may get one.
 const LINKABLE: u32 = 1 << 29;
-/// The same: its attributes are stale; the VFS requests them before it shows them.
+/// Such a flag: its attributes are stale; the VFS requests them before it shows them.
 const STALE: u32 = 1 << 28;
-/// The same: its file system reports its attributes, so that each change marks them stale.
+/// Such a flag: its file system reports its attributes, so that each change marks them stale.
 const REPORTED: u32 = 1 << 27;
 /// Bits of the same: how many times the attributes became stale or were requested, modulo 1024. See [`staleness`].
 const VERSION: u32 = 0x3ff << VERSION_BIT;
@@ -227,14 +231,14 @@ impl Inode {
         (!is_refused).then(|| PackedAttr::new(line, self.birth_word()))
     }
 
-    /// Sets for how long the attributes are valid from now on.
+    /// Sets for how long the attributes are valid after this call.
     #[inline(always)]
     pub(crate) fn set_valid(&self, valid: Valid) {
         let until = match valid {
             Valid::UntilInvalidated => FOREVER,
             Valid::For(ns) => tick_of(monotonic_ns().saturating_add(ns)),
         };
-        // Relaxed: a time, as that of an entry.
+        // Relaxed: a time, as an entry's.
         self.attr_until.store(until, Relaxed);
     }
 
@@ -378,13 +382,11 @@ impl Inode {
         self.private.is_none() && self.link_body.is_none() && self.acl.is_none()
     }
 
-    /// Whether the inode is alive.
     pub(crate) fn is_alive(&self) -> bool {
         // Relaxed: a first look; `InodeRef::take` decides.
         self.refs.load(Relaxed) != 0
     }
 
-    /// References on it.
     pub(crate) fn refs(&self) -> u32 {
         // Relaxed: a hint.
         self.refs.load(Relaxed)

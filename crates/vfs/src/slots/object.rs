@@ -51,9 +51,9 @@ bitflags! {
         const DIR = 1 << 62;
         const SEARCH_ALL = 1 << 63;
 
-        /// Those of a path's end that need the slow step.
+        /// Flags of a path's end that need the slow step.
         const SPECIAL = Self::LINK.bits() | Self::MOUNTED.bits() | Self::CHECKED.bits() | Self::COLD.bits();
-        /// Those of a directory that each walk through it must look at.
+        /// Flags of a directory that each walk through it must look at.
         const SLOW_SEARCH = Self::MOUNTED.bits() | Self::CHECKED.bits() | Self::FOLDED.bits() | Self::ACL.bits();
     }
 }
@@ -67,15 +67,16 @@ const ADDRESS: u64 = (1 << 48) - 1;
 pub(crate) struct Object(u64);
 
 impl Object {
-    /// That of a free dentry, and of a negative entry before it has flags.
+    /// The word of a free dentry, and of a negative entry before it has flags.
     pub(crate) const NEGATIVE: Self = Self(0);
 
-    /// That of a dentry with this reference on an inode of `mode`; `dir_flags` are those of its superblock's directories.
+    /// The word of a dentry with this reference on an inode of `mode`; `dir_flags` are the flags of
+    /// its superblock's directories.
     #[inline(always)]
     pub(crate) fn of(inode: InodeRef<'_>, mode: u32, dir_flags: ObjectFlags) -> Self {
         let object = Self(core::ptr::from_ref::<Inode>(&inode) as u64);
         match mode & S_IFMT {
-            // An ACL may refuse what the mode allows.
+            // An ACL may refuse a right that the mode allows.
             S_IFDIR if inode.has_acl() => object.with(ObjectFlags::DIR | dir_flags | ObjectFlags::ACL),
             S_IFDIR => object.with(ObjectFlags::DIR | dir_flags).with_search(mode),
             S_IFLNK => object.with(ObjectFlags::LINK),

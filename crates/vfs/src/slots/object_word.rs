@@ -46,8 +46,8 @@ impl ObjectWord {
         let _ = self.0.fetch_update(Release, Relaxed, change);
     }
 
-    /// Changes the word of a directory or link. If that closes one with a mark, or makes each walk through it look at more, it is a
-    /// hard change of `paths`.
+    /// Changes the word of a directory or link. If that closes a marked one, or makes each walk
+    /// through it look at more, it is a hard change of `paths`.
     pub(crate) fn update_dir(&self, paths: &WholePaths, mut change: impl FnMut(Object) -> Object) {
         let (mut old, mut counted) = (self.load(), None);
         loop {
@@ -67,17 +67,19 @@ impl ObjectWord {
     /// Marks a directory or link that a path is about to pass. Returns the word with the mark.
     pub(crate) fn pass(&self) -> Object {
         let object = self.load();
-        // A mark that is there is enough, and no other CPU loses the line. All changes since are read-modify-writes, so the load
-        // above sees what came before the mark as the thread that made it did.
+        // If the mark is set, nothing is stored, and no other CPU loses the line. All changes since
+        // the mark are read-modify-writes, so the load above sees everything that the thread that
+        // set the mark saw.
         if object.has(ObjectFlags::PASSED) { object } else { self.mark(ObjectFlags::PASSED) }
     }
 
-    /// Whether a recorded path passed the directory or link. A recorder that makes the mark later sees what the caller did before.
+    /// Whether a recorded path passed the directory or link. A recorder that sets the mark later
+    /// sees the caller's earlier changes.
     pub(crate) fn is_passed(&self) -> bool {
         self.mark(ObjectFlags::empty()).has(ObjectFlags::PASSED)
     }
 
-    /// Adds `flags`, or none, by a read-modify-write. Returns the word as it is then.
+    /// Adds `flags`, or none, by a read-modify-write. Returns the word after that.
     fn mark(&self, flags: ObjectFlags) -> Object {
         // ORDERING: AcqRel, with itself and with the Acquire load in `load`: a thread that marks a directory after another read
         // its word by `is_passed` sees what that one did before, as does a thread that loads the mark.

@@ -1,4 +1,4 @@
-//! Shards and shard lists: where a sharded directory keeps its names, and what a thread does to one of them.
+//! Shards and shard lists: where a sharded directory keeps its names, and changes of one name.
 //!
 //! [`crate::cache::sharded`] has the description, and the rules of their locks.
 
@@ -41,7 +41,7 @@ pub(crate) struct ShardList {
     pub(crate) first: Link,
     /// Entries that were put on it.
     pub(crate) made: AtomicU64,
-    /// References on the directory that threads took here, less those that they gave back here, modulo 2^32.
+    /// References on the directory that threads took here, less the returned ones, modulo 2^32.
     pub(crate) holds: AtomicU32,
 }
 
@@ -50,7 +50,8 @@ pub(crate) struct ShardList {
 pub(crate) struct Names<'a> {
     pub(crate) shard: &'a Shard,
     pub(crate) lists: &'a [ShardList],
-    /// The first cookie of the first shard list. Those of a shard list follow one another at distances of [`WIDTH`].
+    /// The first cookie of the first shard list. The cookies of a shard list follow one another at
+    /// distances of [`WIDTH`].
     pub(crate) base: u64,
 }
 
@@ -86,7 +87,8 @@ impl Names<'_> {
         add(&self.shard.children, u32::from(!dentry.object().is_negative()).wrapping_neg());
     }
 
-    /// Puts `dentry`, which is on no list, in the place of the entry `over` of the directory `dir`. It has the cookie of that.
+    /// Puts `dentry`, which is on no list, in the place of the entry `over` of the directory `dir`.
+    /// It has the cookie of `over`.
     #[cold]
     pub(crate) fn replace(&self, dir: &Dentry, over: &Dentry, dentry: &Dentry) {
         let put = |first: &Link| put_between(first, dentry, over.sib_prev.get(), over.sib_next.get());
@@ -99,16 +101,16 @@ impl Names<'_> {
         }
     }
 
-    /// The shard list that has an entry of the directory `dir`, if its cookie shows which one that is. An entry that took another one's place
-    /// is on that one's shard list.
+    /// The shard list that has an entry of the directory `dir`, if its cookie shows which one that
+    /// is. An entry that took the place of another entry is on the other entry's shard list.
     fn list_with(&self, dir: &Dentry, dentry: &Dentry) -> Option<&ShardList> {
         // In an incomplete directory a cookie is a time.
         let cookie = dir.object().is_complete().then(|| dentry.cookie.load(Relaxed))?;
         Some(&self.lists[cookie.checked_sub(self.base)? as usize % WIDTH])
     }
 
-    /// Runs `change` with the locks that cover the place of an entry on the directory's list, or on its shard list, and the place of `new`,
-    /// which comes there.
+    /// Runs `change` with the locks that cover the place of an entry on the directory's list, or on
+    /// its shard list, and the place of `new`, which is added there.
     fn at_place(&self, dentry: &Dentry, new: Option<&Dentry>, change: impl FnOnce()) {
         loop {
             // A guess: decided under the locks.

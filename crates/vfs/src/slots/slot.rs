@@ -1,32 +1,41 @@
-//! The one module of this crate with `unsafe`: links between dentries and inodes, in memory that stays theirs
-//! until the superblock is dropped.
+//! The one module of this crate with `unsafe`: links between dentries and inodes, in memory that
+//! holds nothing else until the superblock is dropped.
 //!
 //! # What it is
-//! A *slot* is a dentry and room for an inode, 256 bytes, in a type-stable slab ([`sync::Slab`]). The
-//! dentry's walk line is the slab's item; its cold line and the inode are the item's side ([`ColdPart`]).
-//! Every pointer to a dentry or an inode points into the slabs of its superblock ([`SlotMemory`]). The slab returns no
-//! address before it is dropped, and a free slot whose memory went back to the system reads as a vacant one. So a
-//! stale pointer can reach a slot that serves another name by then, but never foreign memory. The rest of the
-//! crate detects reuse by sequence counts and needs no `unsafe` for it. [`memory`] has the slabs, [`link`] links between dentries,
-//! [`private`] a file system's data, [`locked_dentry`] locks that outlive a borrow, [`recorded`] dentries in the table of whole paths.
+//! A *slot* is a dentry and room for an inode, 256 bytes, in a type-stable slab ([`sync::Slab`]).
+//! The dentry's walk line is the slab's item; its cold line and the inode are the item's side
+//! ([`ColdPart`]). Every pointer to a dentry or an inode points into the slabs of its superblock
+//! ([`SlotMemory`]). The slab returns no address before it is dropped, and a free slot whose memory
+//! was returned to the system reads as a vacant one. So a stale pointer can reach a slot that now
+//! serves another name, but never foreign memory. The rest of the crate detects reuse by sequence
+//! counts and needs no `unsafe` for it. [`memory`] has the slabs, [`link`] links between dentries,
+//! [`private`] a file system's data, [`locked_dentry`] locks that outlive a borrow, [`recorded`]
+//! dentries in the table of whole paths.
 //!
 //! # Invariants
-//! 1. Every [`Link`], every inode address in an object word, every [`DentryRef`] and every [`DentryPtr`] was made from a `&Dentry` or
-//!    `&Inode` in a slot of the slab of the superblock that it is used with; no reference to one leaves the crate without a
-//!    borrow or a count of that superblock. No type shows which superblock a `&Dentry` is of: this is left to the callers, and
-//!    debug builds check it where a dentry comes back from an address. Walks, which borrow neither, are in a read section, and the slab goes a grace
-//!    period after its last dentry went off its chain.
-//! 2. Every `Dentry` is an item of such a slab, every `ColdPart` its side, and every `Inode` a field of a `ColdPart`.
-//! 3. The box in a [`Private`] is freed only when the inode is dead ([`DeadInode`]): no thread has a reference on it.
-//!    File-system code gets `&Inode` only while the caller has a reference on it.
-//! 4. Guards and domains that meet a slot or the table are those of its tree. A thread that changes a slot is one of its
-//!    users, or found it in the read section that it is in, before it was freed; the slab returns the memory of free slots
-//!    a grace period after. (Three exceptions: an [`DentryPtr`] is killed if it is alive, by one exchange that fails on a
-//!    free slot; the reclaim clock works on slabs with a limit, which return nothing; and the thread that removes a directory
-//!    frees the slot before it releases the lock in it: the slot that a thread freed last is in its own magazine.)
-//! 5. A slot is returned once in a life, to the slab of its kind: an [`UnusedSlot`] comes from the slab, from a dentry and an
-//!    inode that ended ([`DeadDentry`], [`DeadInode`]), and each of these is made once in a life and used up by what ends it.
-//!    A dentry or an inode ends when the last count on it was put; an inode's is an [`InodeRef`], which is used up by that.
+//! 1. Every [`Link`], every inode address in an object word, every [`DentryRef`] and every
+//!    [`DentryPtr`] was made from a `&Dentry` or `&Inode` in a slot of the superblock that it is
+//!    used with. No reference to one leaves the crate without a borrow or a count of that
+//!    superblock. No type shows the superblock of a `&Dentry`: the callers must use the right one.
+//!    Debug builds check it where a dentry comes back from an address. Walks, which borrow neither,
+//!    are in a read section. The slab is freed a grace period after its last dentry left its chain.
+//! 2. Every `Dentry` is an item of such a slab, every `ColdPart` its side, and every `Inode` a
+//!    field of a `ColdPart`.
+//! 3. The box in a [`Private`] is freed only when the inode is dead ([`DeadInode`]): no thread has
+//!    a reference on it. File-system code gets `&Inode` only while the caller has a reference on
+//!    it.
+//! 4. Guards and domains that are used with a slot or the table belong to its tree. A thread that
+//!    changes a slot is one of its users, or found it in its current read section, before the slot
+//!    was freed. The slab returns the memory of free slots a grace period after the free. (Three
+//!    exceptions: a [`DentryPtr`] is killed if it is alive, by one exchange that fails on a free
+//!    slot; the reclaim clock works on slabs with a limit, which return nothing; and the thread
+//!    that removes a directory frees the slot before it releases the lock in it: the slot that a
+//!    thread freed last is in its own magazine.)
+//! 5. A slot is returned once in a life, to the slab of its kind: an [`UnusedSlot`] comes from the
+//!    slab, or from a dentry and an inode that ended ([`DeadDentry`], [`DeadInode`]). Each of these
+//!    is made once in a life and consumed by the function that ends it. A dentry or an inode ends
+//!    when the last count on it is put. An inode's count is an [`InodeRef`], which the put
+//!    consumes.
 
 mod link;
 mod locked_dentry;
@@ -135,8 +144,8 @@ pub(crate) fn inode_of(_dentry: &Dentry, object: Object) -> Option<&Inode> {
     unsafe { (object.inode_address() as *const Inode).as_ref() }
 }
 
-/// The first line of an inode: its attributes, and the sequence count that the caller must check. `None` where it is to
-/// be loaded word by word.
+/// The first line of an inode: its attributes, and the sequence count that the caller must check.
+/// `None` where the caller must load it word by word.
 #[inline(always)]
 pub(crate) fn first_line(inode: &Inode) -> Option<Line> {
     const { assert!(align_of::<Inode>() == 64 && size_of::<Inode>() >= 64) };
@@ -290,7 +299,7 @@ impl DetachedInodeRef {
         &cold_part(self.0.get(memory)).inode
     }
 
-    /// The reference, to be given back.
+    /// The reference, which must be returned.
     pub(crate) fn into_ref(self, memory: &SlotMemory) -> InodeRef<'_> {
         InodeRef::counted(&cold_part(self.0.get(memory)).inode)
     }
@@ -301,7 +310,6 @@ impl DetachedInodeRef {
 pub(crate) struct UnusedSlot<'s>(&'s Dentry);
 
 impl<'s> UnusedSlot<'s> {
-    /// Takes a slot.
     pub(crate) fn take(slab: &'s Slab<Dentry>) -> Self {
         Self(slab.alloc())
     }
@@ -394,8 +402,9 @@ pub(crate) fn view<'g>(table: &'g Table, guard: &'g ReadGuard<'_>) -> HashView<'
 /// Links a dentry of the tree's slab into the tree's table.
 #[inline(always)]
 pub(crate) fn link(table: &Table, domain: &RcuDomain, guard: &ReadGuard<'_>, dentry: &Dentry, hash: u64) {
-    // SAFETY: invariant 1: the slab is dropped a grace period after `SuperBlock::drop` took all its dentries off their chains; the
-    // dentry is on no chain (its HASHED flag is off, and the directory's lock is held), and `hash` is that of its name and parent.
+    // SAFETY: invariant 1: the slab is dropped a grace period after `SuperBlock::drop` took all its
+    // dentries off their chains; the dentry is on no chain (its HASHED flag is off, and the
+    // directory's lock is held), and `hash` is the hash of its name and parent.
     unsafe { table.insert(domain, guard, dentry, hash) };
 }
 

@@ -1,14 +1,11 @@
 //! Counters of changes of directories.
 //!
 //! # What it is
-//! An answer of a file system is used only if the counter of the directory did not change since the request. A counter has a
-//! second part, of evictions, for answers about names below ([`Moment`]).
+//! An answer of a file system is used only if the counter of the directory did not change since the
+//! request. A counter has a second part, of evictions, for answers about names below ([`Moment`]).
 //!
 //! # How it is locked
-//! A thread that changes a directory, or compares its counter, has its lock, or that of the name.
-//!
-//! # Where it comes from
-//! Own code.
+//! A thread that changes a directory, or compares its counter, has its lock, or the name's lock.
 
 use crate::slots::dentry::Dentry;
 use prim::atomic::{
@@ -21,8 +18,9 @@ use prim::atomic::{
 /// before it is compared, so no number may come twice.
 pub(crate) struct Versions(Box<[Version]>);
 
-/// A counter of changes, in whose low [`EVICTION_BITS`] bits the directories that were evicted from the directory are counted: an
-/// answer about what is in such a subdirectory may be older than what the cache had. If they overflow, a change is counted.
+/// A counter of changes, in whose low [`EVICTION_BITS`] bits the directories that were evicted from
+/// the directory are counted: an answer about the entries of such a subdirectory may be older than
+/// the evicted ones. If they overflow, a change is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Moment(u64);
 
@@ -59,7 +57,7 @@ impl Versions {
         self.moment_of(dir).version()
     }
 
-    /// The same, and evictions of directories from it.
+    /// The counter, with evictions of directories from it.
     pub(crate) fn moment_of(&self, dir: &Dentry) -> Moment {
         // ORDERING: Acquire, pairs with the Release of `bump`: an invalidation that was counted is seen.
         Moment(self.counter(dir).load(Acquire))

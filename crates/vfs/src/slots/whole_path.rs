@@ -1,84 +1,94 @@
-//! Whole paths: a table from a path to its dentry, in front of the walk, and the counters that say whether an entry of it
-//! may be used.
+//! Whole paths: a table from a path to its dentry, in front of the walk, and the counters that show
+//! whether its entries may be used.
 //!
 //! # What it is
-//! A cache of walks. The key of an entry is the walk's start and the text of the path; the entry has the dentry that
-//! the walk found, the dentry's sequence count, and a *stamp*: the number of changes of the tree's *skeleton* that had
-//! begun when the path was recorded. The skeleton is what a path passes before its last name: directories with their
-//! names and the rights to search them. An entry is used if no change of the skeleton began since, and the dentry's
-//! sequence is the recorded one. So a lookup stores nothing, and does no work for a component.
+//! A cache of walks. The key of an entry is the walk's start and the text of the path; the entry
+//! has the dentry that the walk found, the dentry's sequence count, and a *stamp*: the number of
+//! changes of the tree's *skeleton* that had begun when the path was recorded. The skeleton is all
+//! that a path passes before its last name: directories, their names, and the rights to search
+//! them. An entry is used if no change of the skeleton began since the recording, and the dentry's
+//! sequence is the recorded one. So a lookup stores nothing, and does no work for each component.
 //!
-//! A path is recorded if all its steps are plain ones: down through directories, mount points and symbolic links, without `..`. If
-//! there is a directory that not everyone may search, or one that is a mount point, or a link, the path is recorded for one
-//! [class](classes) of credentials and for the start's mount. Other paths are walked. `whole_path/admission.rs` decides which paths
-//! are recorded; `whole_path/checked.rs` has the lists that a CPU index found right.
+//! A path is recorded if all its steps are plain ones: down through directories, mount points and
+//! symbolic links, without `..`. If the path has a directory that not everyone may search, a mount
+//! point, or a link, it is recorded for one [class](classes) of credentials and for the start's
+//! mount. Other paths are walked. `whole_path/admission.rs` decides which paths are recorded;
+//! `whole_path/checked.rs` has the lists that one CPU index found right.
 //!
 //! # What counts as a change
-//! A directory or link has a *mark* ([`PASSED`](crate::slots::object::ObjectFlags::PASSED)) if a recorded path passed it. Changes
-//! of those without a mark count nothing.
+//! A directory or link has a *mark* ([`PASSED`](crate::slots::object::ObjectFlags::PASSED)) if a
+//! recorded path passed it. Changes of unmarked ones count nothing.
 //!
 //! | operation | counted |
 //! |---|---|
-//! | rename or exchange of a directory; the same of a link, its replacement, removal and eviction | *soft*, if it is marked: [`Moving`] |
+//! | rename or exchange of a directory or a link; a link's replacement, removal and eviction | *soft*, if it is marked: [`Moving`] |
 //! | a directory that not everyone may search any more; a mount on a directory; an expiry, also of a link | *hard*, if it is marked: [`Dentry::update_flags`] |
 //! | links of a mount that are no longer followed | hard, always: `Mount::set_flags` |
 //! | mode, owner or group of a directory that is not open to everyone before and after | hard, if it is marked: `Inode::change_of_rights` |
 //! | an ACL of a directory | hard, if it is marked: [`WholePaths::change_rights`] |
 //! | mount, unmount, move of a mount | hard, if the mount point is marked: [`WholePaths::change_mounts`] |
-//! | the end of a superblock, whose dentries' memory goes | hard, always |
+//! | the end of a superblock, whose dentries' memory is freed | hard, always |
 //! | create, link, unlink, rename of a file; chmod of a file; rmdir and eviction | not: the sequence of the last dentry, or of the negative entry, changes |
 //!
-//! A directory can be removed or evicted only when it has no entries, so a path through it has no dentry by then. A link can be
-//! evicted at any time, and replaced in the file system after that; its text changes only so.
+//! A directory can be removed or evicted only when it has no entries. So no path through it has a
+//! dentry. A link can be evicted at any time, and replaced in the file system after that. Its text
+//! changes in no other way.
 //!
 //! # Lists
-//! A change makes the stamp of all entries old, also of those whose paths it does not touch. For these there are
-//! [lists](lists): a list has the directories that paths from one start to one directory pass, and a keyed sum of their
-//! sequences. All files of that directory share it. An entry with an old stamp is still right if no hard change began
-//! since, its list is not younger than the entry, and the sum is the same: then no directory of the path moved. It then
-//! gets the stamp of today.
+//! A change makes the stamps of all entries old, also of entries whose paths it does not touch. For
+//! these there are [lists](lists). A list has the directories on the way from one start to one
+//! directory, and a keyed sum of their sequences. All files of that directory share it. An entry
+//! with an old stamp is still right if no hard change began since, its list is not younger than the
+//! entry, and the sum is the same: then no directory of the path moved. The entry then gets the
+//! current stamp.
 //!
 //! # Why an entry that is used is right
-//! 1. The recorder reads that the changes begun and ended are both v, walks, and reads that those begun still are v: at
-//!    each moment of that walk the path led to the dentry.
-//! 2. A change is counted as begun before a walk can see any of it, and as ended after. A lookup compares the stamp
-//!    before and after it reads; if it read any of a change, it sees the count. So no directory of the path moved or was
-//!    closed from the recording to that moment.
-//! 3. The dentry's sequence is the recorded one after the reads: it kept its name, its directory and its object.
-//!    So the path led to it all the time.
-//! 4. The mark is a bit of the object word, as the right to search is. The recorder sets it by a read-modify-write, or finds it, and samples
-//!    the sequence after that; a change of rights is a read-modify-write of the same word, and a move makes the sequence odd
-//!    and then reads the word by one. All of them are in one order: the change sees the mark, or the recorder the change.
-//!    Mode, owner and group change in a write section of the inode, in which the changer reads the word by a
-//!    read-modify-write; the recorder reads them behind its own. So it is the same with them. An ACL changes in several steps:
-//!    the changer reads the word before and after, and a path that is recorded in between is useless after it. A
-//!    lookup that finds that path until then runs beside the change.
-//!    Mounts change in a write section of the mounts' sequence, in which the changer reads the word by a read-modify-write. The
-//!    recorder marks a mount point before it looks for the mount, and gives up if that sequence changed from its beginning to
-//!    its end.
-//! 5. With an old stamp: each sequence only grows while its directory has an entry on the path, so the sum is the same only if no directory
-//!    moved since the list was made, and the entry was recorded no earlier. (A directory that lost all its entries can
-//!    be freed, and its sequence be read as zero; then the path's next directory has moved, and the keys of the sum are
-//!    secret, so the sums are equal by a chance of less than 2^-32.) A move makes the sequence odd before it is counted.
-//!    A lookup reads the count first: a move that it counts, it sees in the sum; one that it does not, it sees at
-//!    the end in the stamp. A path that crosses mount points has a list that is found by the text of its directory. If the list is
-//!    not younger than the entry and right now, that text has led to one directory since, over the mount points of the list; and
-//!    on these are the mounts of then.
-//! 6. The end of a superblock is counted before the grace period that frees its memory, so a lookup that finds no hard
-//!    change since reads memory that stays until its read section ends.
-//! 7. A link with its text leads from its directory, or from the root, where the path itself begins then, to the same name as
-//!    before while its sequence is the same: it is in the list as a directory is. Text of links may have `..`: the directory that
-//!    this leaves is in the list, so it has the same parent.
+//! 1. The recorder reads that the changes begun and ended are both v, walks, and reads that the
+//!    changes begun are still v. So at each moment of that walk the path led to the dentry.
+//! 2. A change is counted as begun before a walk can see any of it, and as ended after. A lookup
+//!    compares the stamp before and after it reads. If it read any of a change, it sees the count.
+//!    So no directory of the path moved or was closed between the recording and the lookup.
+//! 3. The dentry's sequence is the recorded one after the reads: it kept its name, its directory
+//!    and its object. So the path led to it all the time.
+//! 4. The mark is a bit of the object word, and so is the right to search. The recorder sets the
+//!    mark by a read-modify-write, or finds it, and then samples the sequence. A change of rights
+//!    is a read-modify-write of the same word. A move makes the sequence odd and then reads the
+//!    word by a read-modify-write. All of these are in one order: the change sees the mark, or the
+//!    recorder sees the change. Mode, owner and group change in a write section of the inode, in
+//!    which the changer reads the word by a read-modify-write. The recorder reads them after its
+//!    own, so the same order holds. An ACL changes in several steps: the changer reads the word
+//!    before and after, and a path that is recorded in between is useless after the change. A
+//!    lookup that finds that path before the end of the change is concurrent with it. Mounts change
+//!    in a write section of the mounts' sequence, in which the changer reads the word by a
+//!    read-modify-write. The recorder marks a mount point before it looks for the mount, and gives
+//!    up if that sequence changed during the recording.
+//! 5. With an old stamp: each sequence only grows while its directory has an entry on the path, so
+//!    the sum is the same only if no directory moved since the list was made, and the entry was
+//!    recorded no earlier. (A directory that lost all its entries can be freed, and its sequence be
+//!    read as zero. Then the path's next directory has moved. The keys of the sum are secret, so
+//!    the sums are equal by a chance of less than 2^-32.) A move makes the sequence odd before it
+//!    is counted. A lookup reads the count first: it sees a counted move in the sum, and a move
+//!    that is not yet counted at the end in the stamp. A path that crosses mount points has a list
+//!    that is found by the text of its directory. If the list is right and not younger than the
+//!    entry, that text has led to one directory since the recording, over the mount points of the
+//!    list, which have the same mounts.
+//! 6. The end of a superblock is counted before the grace period that frees its memory, so a lookup
+//!    that finds no later hard change reads memory that stays until its read section ends.
+//! 7. While a link's sequence is the same, its text leads to the same name, from its directory or
+//!    from the root (the path itself then begins there). A link is in the list as a directory is.
+//!    The text may have `..`: the directory that it leaves is in the list, so its parent is the
+//!    same.
 //!
-//! Counts of 32 bits come round. When the changes begun, or the sequence of a dentry that changes its name, pass a multiple
-//! of 2^30, all entries are removed.
+//! Counts of 32 bits wrap around. When the changes begun, or the sequence of a dentry that changes
+//! its name, pass a multiple of 2^30, all entries are removed.
 //!
 //! # Where it comes from
-//! Tsai and others, "How to Get More Value From Your File System Directory Cache" (SOSP '15), for lookups by whole path;
-//! stamps in place of their visits to all descendants, marks, and the order in one word are new.
+//! Tsai and others, "How to Get More Value From Your File System Directory Cache" (SOSP '15), for
+//! lookups by whole path; stamps in place of their visits to all descendants, marks, and the order
+//! in one word are new.
 //!
 //! # How it is locked
-//! Not at all: the entries are sequence locks ([`sync::signature_table`]), the counters are added to.
+//! No lock: the entries are sequence locks ([`sync::signature_table`]), the counters are added to.
 
 // (The paths are for `tests/loom/whole_path.rs`, which compiles this file beside a smaller dentry.)
 #[path = "whole_path/admission.rs"]
@@ -124,7 +134,7 @@ pub(crate) struct WholePaths {
 #[repr(align(128))]
 struct Begun(AtomicU64);
 
-/// The number of changes begun, and that of the last hard one.
+/// The number of changes begun, and the number of the last hard one.
 #[derive(Clone, Copy)]
 pub(crate) struct Stamps {
     pub(crate) begun: u32,
@@ -160,7 +170,7 @@ pub(crate) struct Table {
     pub(crate) followed: u128,
     /// Every walk that can be recorded is, at its first use: for tests.
     pub(crate) admits_all: bool,
-    /// How often the table was emptied because a count came round.
+    /// How often the table was emptied because a count wrapped around.
     emptied: AtomicU64,
 }
 
@@ -171,8 +181,9 @@ pub(crate) struct Check {
     pub(crate) stamp: u32,
 }
 
-/// A bit of the sequence in an entry's word of checks, which is 0 in the sequence of a dentry that does not change: the path
-/// crosses mount points or has links, and its list shows the way. A reader that did not know the bit would take no such entry.
+/// A bit of the sequence in an entry's word of checks, which is 0 in the sequence of a dentry that
+/// does not change: the path crosses mount points or has links, and its list shows the way. A
+/// reader without this bit does not match such an entry.
 const ROUTED: u32 = 1;
 
 impl Check {
@@ -190,7 +201,7 @@ impl Check {
         self.seq & ROUTED != 0
     }
 
-    /// The same, of a path that crosses mount points or has links, or of one that does not.
+    /// The word for a path that crosses mount points or has links, or for one that does not.
     pub(crate) fn routed(self, is_routed: bool) -> Self {
         Self { seq: self.seq & !ROUTED | if is_routed { ROUTED } else { 0 }, ..self }
     }
@@ -206,7 +217,7 @@ pub(crate) struct Options {
     pub(crate) shards_always: bool,
 }
 
-/// What the table of whole paths has and did.
+/// State and statistics of the table of whole paths.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -215,24 +226,27 @@ pub struct WholePathStats {
     pub bytes: usize,
     /// Entries of paths, whether they may still be used or not. Counted by a pass over the table.
     pub entries: usize,
-    /// Those that no change of a directory has made useless.
+    /// Entries that no change of a directory has made useless.
     pub current: usize,
-    /// Lookups that found no entry, or one that is no longer right, and walked. Lookups by the table are not counted:
-    /// they store nothing. Neither are those of paths of more than 256 bytes, which never look at the table.
+    /// Lookups that found no entry, or one that is no longer right, and walked. Lookups by the
+    /// table are not counted: they store nothing. Nor are lookups of paths of more than 256 bytes,
+    /// which never use the table.
     pub misses: u64,
     /// Paths that were recorded.
     pub recorded: u64,
     /// Paths that were used a second time and could not be recorded.
     pub refused: u64,
-    /// Lookups that found an entry of before a change elsewhere, and used it: its own directories had not changed.
+    /// Lookups that found an entry from before a change elsewhere, and used it: its own directories
+    /// had not changed.
     pub by_list: u64,
-    /// Of these, how many gave the entry the stamp of today. (Not each does: it would cost all other CPUs a transfer.)
+    /// Of these, how many gave the entry the current stamp. (Not each does: it would cost all other
+    /// CPUs a transfer.)
     pub renewed: u64,
     /// Classes of credentials: paths through directories that not everyone may search are recorded for each class.
     pub classes: usize,
     /// Changes of directories on recorded paths.
     pub changes: u32,
-    /// How often all entries were removed because a count came round.
+    /// How often all entries were removed because a count wrapped around.
     pub emptied: u64,
 }
 
@@ -256,7 +270,7 @@ impl WholePaths {
         self.begun.0.load(Relaxed) as u32
     }
 
-    /// The number of changes begun, and that of the last hard one.
+    /// The number of changes begun, and the number of the last hard one.
     pub(crate) fn stamps(&self) -> Stamps {
         // ORDERING: Acquire, pairs with the Release of the exchange in `change`: of a move that is counted here, the odd
         // sequence is seen, or a later one.
@@ -268,12 +282,13 @@ impl WholePaths {
     fn quiet(&self) -> Option<u32> {
         // ORDERING: Acquire, pairs with the Release of `Change::drop`: what those changes did is seen.
         let ended = self.ended.0.load(Acquire);
-        // It is at least the number of those ended. If it is that number, none was under way at the load above.
+        // It is at least the number of ended changes. If both are equal, no change was under way at
+        // the load above.
         (self.stamp() == ended).then_some(ended)
     }
 
-    /// What `walk` returns, if all that it read is of one moment: no change was under way before, and none began until its
-    /// end. It gets the number of changes begun.
+    /// The result of `walk`, if all that it read is of one moment: no change was under way at its
+    /// start, and none began before its end. It gets the number of changes begun.
     pub(crate) fn unchanged<T>(&self, walk: impl FnOnce(u32) -> Option<T>) -> Option<T> {
         let stamp = self.quiet()?;
         let result = walk(stamp)?;
@@ -325,7 +340,7 @@ impl WholePaths {
         Classed::new(cred, class)
     }
 
-    /// Removes all entries if the sequence of `dentry`, whose name changes, comes round.
+    /// Removes all entries if the sequence of `dentry`, whose name changes, wraps around.
     #[inline(always)]
     pub(crate) fn note_sequence(&self, dentry: &Dentry) {
         // A life of a slot takes four counts, and a move two: no dentry passes the multiple without this.
@@ -344,7 +359,7 @@ impl WholePaths {
         }
     }
 
-    /// What the lookups of the calling thread's CPU index did.
+    /// The lookups of the calling thread's CPU index.
     #[cfg(feature = "testing")]
     pub(crate) fn stats_here(&self) -> WholePathStats {
         self.table().map_or_else(WholePathStats::default, |table| table.admission.this().stats())
@@ -407,7 +422,8 @@ impl Drop for Change<'_> {
 
 /// A write section of the sequence of an entry that gets another name, or leaves. It ends when this is dropped.
 ///
-/// A directory or link that a recorded path passed counts as a change: so only this gives such a dentry a name, or takes it away.
+/// A directory or link that a recorded path passed counts as a change: so only this gives such a
+/// dentry a name, or removes its name.
 #[must_use = "the write section ends when this is dropped"]
 pub(crate) struct Moving<'d> {
     dentry: &'d Dentry,
@@ -427,7 +443,7 @@ impl<'d> Moving<'d> {
         Self::of(paths, dentry, ObjectFlags::LINK)
     }
 
-    /// What has any of the flags `counted` is counted if it is marked.
+    /// A dentry with any of the flags `counted` is counted if it is marked.
     #[inline(always)]
     fn of(paths: &'d WholePaths, dentry: &'d Dentry, counted: ObjectFlags) -> Self {
         dentry.seq.write_begin();

@@ -1,19 +1,21 @@
 //! Interleaved walks: paths resolved side by side, so that their cache misses overlap.
 //!
 //! # What it is
-//! A walk waits for two cache lines at each component: the bucket, and the first entry on its chain. Here
-//! several walks (*lanes*) take turns: each prefetches its next line and lets the others run meanwhile.
-//! Neighbouring paths in one directory share the walk to it. A walk that meets anything but directories open
-//! to everyone, short names and cached entries is left to the ordinary walk afterwards.
+//! A walk waits for two cache lines at each component: the bucket, and the first entry on its
+//! chain. Here several walks (*lanes*) take turns: each prefetches its next line and lets the
+//! others run meanwhile. Neighbouring paths in one directory share the walk to it. A path with
+//! anything but directories open to everyone, short names and cached entries is left to the
+//! ordinary walk afterwards.
 //!
-//! Each path is resolved as by a separate walk: its directory did not change between the walk to it and the
-//! check after its entry was found. Nothing shared is written.
+//! Each path is resolved as by a separate walk: its directory did not change between the walk to it
+//! and the check after its entry was found. Nothing shared is written.
 //!
 //! # What it is not
 //! A snapshot: the paths are not all resolved at one moment.
 //!
 //! # Where it comes from
-//! Onur Kocberber et al., "Asynchronous Memory Access Chaining" (VLDB 2015), for hash chains; here for a chain of lookups.
+//! Onur Kocberber et al., "Asynchronous Memory Access Chaining" (VLDB 2015), for hash chains; here
+//! for a chain of lookups.
 
 mod missing;
 
@@ -42,7 +44,6 @@ enum Turn {
     Find,
 }
 
-/// The goal of a lane.
 #[derive(Clone, Copy)]
 enum Goal {
     /// The directory of the paths with numbers from the first to below the second.
@@ -68,7 +69,7 @@ struct Lane<'g, 'p> {
 enum Ended<'g> {
     GoesOn,
     Arrived(Step<'g>),
-    /// It met a case for the ordinary walk.
+    /// It found a case for the ordinary walk.
     Fallback,
 }
 
@@ -83,10 +84,12 @@ struct Work<'g, 'p> {
 }
 
 impl Context {
-    /// Attributes of the target of each of `paths`, by the rules of [`Context::attr`]. Calls `emit` for each
-    /// path with its number, the attributes and `st_dev`, in no particular order. Faster than single calls if
-    /// the paths are not in the processor's caches, and if neighbours in `paths` lie in one directory. A file system is asked for the
-    /// names that the cache does not have together, for up to 512 paths at once ([`FileSystem::lookup_many`](crate::FileSystem::lookup_many)).
+    /// Attributes of the target of each of `paths`, by the rules of [`Context::attr`]. Calls `emit`
+    /// for each path with its number, the attributes and `st_dev`, in no particular order. Faster
+    /// than single calls if the paths are not in the processor's caches, and if neighbours in
+    /// `paths` lie in one directory. Names that the cache does not have are requested from the file
+    /// system together, for up to 512 paths at once
+    /// ([`FileSystem::lookup_many`](crate::FileSystem::lookup_many)).
     pub fn attr_many(
         &self,
         base: Base<'_>,

@@ -1,8 +1,9 @@
-//! The common steps of rcu-walk: from directories that everyone may search, to entries whose names are short and cached.
+//! The common steps of rcu-walk: from directories that everyone may search, to entries whose names
+//! are short and cached.
 //!
 //! # What it is
-//! The loop that most walks never leave. A walk that leaves it goes on in [`RcuWalk::walk_on`], out of line, with the
-//! steps of [`rcu_walk`](super::rcu_walk).
+//! The loop that most walks never leave. A walk that leaves it continues in [`RcuWalk::walk_on`],
+//! out of line, with the steps of [`rcu_walk`](super::rcu_walk).
 
 use crate::base::name::{Components, ShortName};
 use crate::walk::rcu_walk::{PreviousStep, RcuWalk, RunEnd, Step};
@@ -15,10 +16,11 @@ impl<'g> RcuWalk<'g> {
     /// Walks `path` from `at` by common steps only, beginning with the component at the offset `start`. `Ok`: the end,
     /// without further work; else [`RcuWalk::walk_on`] continues.
     ///
-    /// The loop calls nothing and has one way out, so that the place stays in registers. The common result never goes
-    /// through memory: a wide load over fresh narrow stores would wait for them to retire, and with them for every cache
-    /// miss of the walk. The object word of a place inside the path is not kept: where the walk leaves the loop, it is
-    /// read again, and the place's sequence is the check of it as before.
+    /// The loop calls nothing and has one way out, so that the place stays in registers. The common
+    /// result never passes through memory: a wide load over fresh narrow stores would wait for them
+    /// to retire, and with them for every cache miss of the walk. The object word of a place inside
+    /// the path is not kept: where the walk leaves the loop, it is read again, and the place's
+    /// sequence still checks it.
     #[inline(always)]
     pub(crate) fn walk(&self, at: Step<'g>, path: &[u8], begin: usize) -> Result<Step<'g>, Left<'g>> {
         let (mount, mut dentry, mut seq, mut start) = (at.mount, at.dentry, at.seq, begin);

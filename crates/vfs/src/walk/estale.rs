@@ -1,15 +1,16 @@
 //! Walks that begin again after `ESTALE`.
 //!
 //! # What it is
-//! A lookup, or a request for attributes at the end of a walk, fails with `ESTALE` if another client of the file system has replaced a
-//! directory or file of the path, and the cache does not know it yet. The walk then marks all names of its path as stale and begins
-//! again, once: so it looks them all up again.
+//! A lookup, or a request for attributes at the end of a walk, fails with `ESTALE` if another
+//! client of the file system has replaced a directory or file of the path, and the cache still has
+//! the old one. The walk then marks all names of its path as stale and begins again, once. So it
+//! looks them all up again.
 //!
 //! # How it is locked
 //! As [`ref_walk`](super::ref_walk).
 //!
 //! # Where it comes from
-//! `filename_lookup` of Linux's `fs/namei.c`, which walks again with `LOOKUP_REVAL`; own code.
+//! `filename_lookup` of Linux's `fs/namei.c`, which walks again with `LOOKUP_REVAL`.
 
 use crate::base::errno::Errno;
 use crate::mount::context::Context;
@@ -28,7 +29,7 @@ impl Context {
     /// the file system has. If the path leads to no file, that is a directory on the way.
     ///
     /// # Errors
-    /// Those of `settle`; `EXDEV` for an absolute path with `BENEATH`.
+    /// The errors of `settle`; `EXDEV` for an absolute path with `BENEATH`.
     pub(crate) fn look_again(
         &self,
         at: PathAt<'_>,

@@ -1,12 +1,12 @@
 //! Rules for steps other than names: symbolic links, and `..`.
 //!
 //! # What it is
-//! Only the decisions, for rcu-walk, ref-walk and `open` with `CREAT`. Each of them takes the step itself,
-//! and handles places that changed meanwhile.
+//! Only the decisions, for rcu-walk, ref-walk and `open` with `CREAT`. Each of them takes the step
+//! itself, and handles places that changed meanwhile.
 //!
 //! # Where it comes from
-//! `openat2(2)`, `proc_sys_fs(5)`, `path_resolution(7)`; the order of the checks is that of Linux's `pick_link`, `nd_jump_root` and
-//! `follow_dotdot`.
+//! `openat2(2)`, `proc_sys_fs(5)`, `path_resolution(7)`; the checks have the order of Linux's
+//! `pick_link`, `nd_jump_root` and `follow_dotdot`.
 
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{S_IFDIR, S_IFMT, S_ISVTX};

@@ -1,18 +1,24 @@
 //! Misses: one request to the file system for all threads that need the same name.
 //!
 //! # What it is
-//! One thread requests a name that is not cached, or expired, from the file system (a *flight*). Other
-//! threads that need the same name wait for its answer; requests for different names of one directory run
-//! side by side. A thread that began after the directory changed, or was invalidated, does not wait for an
-//! answer from before: it begins another flight. No lock of the cache is held during the request. The answer
-//! is put into the cache under the directory's lock, or that of the name's shard
-//! ([`sharded`](crate::cache::sharded)), unless the directory changed since the request: then the
-//! request is repeated. (What a lookup adds to the cache is not a change of the directory.) [`insertion`] adds the answer; a lookup with
-//! a deadline may be made by another thread ([`offload`]).
+//! 1. One thread requests a name that is not cached, or expired, from the file system (a *flight*).
+//!    Other threads that need the same name wait for its answer (Linux's `d_alloc_parallel`; Go's
+//!    `singleflight` for the hand-over). Requests for different names of one directory run side by
+//!    side.
+//! 2. A thread that began after the directory changed, or was invalidated, does not wait for an
+//!    older answer. It begins another flight.
+//! 3. The thread puts the answer into the cache under the directory's lock, or the lock of the
+//!    name's shard ([`sharded`](crate::cache::sharded)). If the directory changed since the
+//!    request, the request is repeated. (An entry that a lookup adds to the cache is not a change
+//!    of the directory.)
+//! 4. An expired entry is requested by `revalidate` (Linux's `d_revalidate`). If the file system
+//!    has another object, the entry is removed with everything below it (Linux's `d_invalidate`).
+//! 5. An operation that changes a directory sends the request under the directory's lock, so that
+//!    no other thread creates the name meanwhile. In a remote file system
+//!    ([`OwnNames::remote`](crate::OwnNames::remote)) it has locked the name instead
+//!    ([`serialized`]).
 //!
-//! Operations that change a directory send the request under its lock, since no other thread may create the
-//! name meanwhile; in a remote file system ([`OwnNames::remote`](crate::OwnNames::remote)) without a lock, since they have locked
-//! the name ([`serialized`]).
+//! [`insertion`] adds the answer. Another thread may make a lookup with a deadline ([`offload`]).
 //!
 //! # States of a requested name
 //! ```text
@@ -24,13 +30,13 @@
 //! ```
 //!
 //! # How it is locked
-//! The locks of flights ([`sync::SingleFlight`]) are never held across a request. The directory's lock, or that of
-//! the name's shard, is taken to use the answer. A search that finds no entry takes no lock before the request: an operation
-//! that changes the directory counts a change after its call of the file system and under the lock, so an answer that it
-//! overtook is discarded. Threads that miss different names of a sharded directory write no common line.
-//!
-//! # Where it comes from
-//! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
+//! 1. No lock of the cache is held during the request of a flight, not even the flight's own lock
+//!    ([`sync::SingleFlight`]).
+//! 2. A search that finds no entry takes no lock before the request. An operation that changes the
+//!    directory counts a change after its call of the file system and under the lock, so an answer
+//!    that it overtook is discarded.
+//! 3. The lock of the directory, or of the name's shard, is taken to use the answer. Threads that
+//!    miss different names of a sharded directory write no common line.
 
 mod insertion;
 mod offload;
@@ -88,13 +94,13 @@ pub(super) type LookupGuard<'d> = (LockedDirs<NameGuard<'d>>, Option<Names<'d>>)
 /// The file system's answer about a name.
 struct Answer {
     found: Result<NewInode, Errno>,
-    /// What an expired entry had before the request.
+    /// The attributes of an expired entry before the request.
     before: Option<AttrSample>,
     /// The number of invalidations before the request.
     invalidations: u64,
 }
 
-/// What an answer made of a name in the cache.
+/// The state of a name in the cache after an answer.
 struct Settled<'a> {
     result: LookupResult,
     entry: Option<&'a Dentry>,
@@ -146,7 +152,8 @@ fn find_as(
     }
 }
 
-/// The moment since which the cache has no entry of `name` in `dir`, which is held, and cannot tell whether it exists.
+/// The moment since which the cache has no entry of `name` in `dir`, which is held, and cannot tell
+/// whether the name exists.
 pub(super) fn missing_since(sb: &SuperBlock, dir: &Dentry, named: Named<'_>) -> Option<Moment> {
     let (moment, entry) = match (Lookup { sb, dir, named }).look(false) {
         Ok(Look::Unknown(Unknown { stale: None, moment })) => (Some(moment), None),
@@ -180,7 +187,8 @@ impl<'a> Lookup<'a, '_> {
         let keeps_listing = || dir.inode().is_some_and(|inode| sb.keeps_listing_of(inode));
         let object = dir.object();
         if !is_fresh && object.is_hashed() && !object.is_complete() && !keeps_listing() {
-            // Before the request: a change since then, or an eviction of the name, shows when the answer is used.
+            // Before the request: a later change, or an eviction of the name, shows when the answer
+            // is used.
             let moment = sb.versions.moment_of(dir);
             if self.cached().is_none() {
                 return Ok(Look::Unknown(Unknown { stale: None, moment }));
@@ -207,7 +215,8 @@ impl<'a> Lookup<'a, '_> {
         let at = core::ptr::from_ref(dir) as usize;
         let is = |key: &LookupKey| key.dir == at && key.version == version && *key.name == *named.name;
         let key = || LookupKey { dir: at, version, name: named.name.into() };
-        // Where threads meet in a directory, lookups of different names are to have no line in common.
+        // Where threads meet in a directory, lookups of different names must have no line in
+        // common.
         let region = if sb.is_sharded_for_lookups(dir) { named.hash } else { at as u64 >> 6 };
         let entered = sb.flights.enter((region, named.hash), is, key);
         let entered = match entered {
@@ -256,8 +265,8 @@ impl<'a> Lookup<'a, '_> {
         found
     }
 
-    /// Whether the cache has another entry of the name than the `expired` one, or none, that a thread found, or that is valid
-    /// again. Without a lock that may change.
+    /// Whether the cache has another entry of the name than `expired` (or than none), or `expired`
+    /// is valid again. Without a lock that may change.
     fn is_settled(self, expired: Option<&Dentry>) -> bool {
         let now = self.cached();
         !is_same(now, expired) || now.is_some_and(is_good)
@@ -276,10 +285,10 @@ impl<'a> Lookup<'a, '_> {
         let (found, began) = match self.lock() {
             Err(errno) => ((LookupResult::Failed(errno), None), None),
             Ok(_held) if sb.versions.of(self.dir) != moment.version() => ((LookupResult::Again, None), None),
-            // Another thread has asked, too, and has used its answer.
+            // Another thread has requested it, too, and has used its answer.
             Ok(_held) if !is_same(self.cached(), expired) => ((LookupResult::There, None), None),
             Ok((mut held, names)) => {
-                // If the name was not in the cache meanwhile, what is below it did not change.
+                // If the name was not in the cache meanwhile, nothing below it changed.
                 let was_absent = sb.versions.moment_of(self.dir) == moment;
                 let Settled { result, entry, began } = self.settle(held.may_evict(), names.as_ref(), answer);
                 // This thread uses the fresh answer even if it is valid for no time at all.
@@ -378,14 +387,15 @@ impl<'a> Lookup<'a, '_> {
             return Err(errno);
         }
         if !is_same(settled.entry, cached) {
-            // This answer is newer than those of lookups that wait for the directory.
+            // This answer is newer than the answers of lookups that wait for the directory.
             self.sb.note_change(self.dir);
         }
         Ok(settled.entry.filter(|entry| is_positive(entry)))
     }
 }
 
-/// How long a caller that can be cancelled waits for another's lookup before it looks whether it was.
+/// How long a caller that can be cancelled waits for another's lookup before it checks for
+/// cancellation.
 const LOOKS_NS: i64 = 10_000_000;
 
 /// Waits for another thread's lookup, as long as the caller of `request` waits.
@@ -427,8 +437,8 @@ pub(crate) fn find_locked<'r>(
     Lookup { sb, dir, named }.find_in_lock(may_evict, None, request)
 }
 
-/// The cached directory `name` of the locked directory `dir`, valid or not. If [`find_locked`] finds it expired, and the file system
-/// has another one by then, it is removed with everything below it.
+/// The cached directory `name` of the locked directory `dir`, valid or not. If [`find_locked`]
+/// finds it expired, and the file system has another one, it is removed with everything below it.
 pub(crate) fn cached_dir<'r>(
     sb: &'r SuperBlock,
     _may_evict: &'r MayEvict,
@@ -438,8 +448,8 @@ pub(crate) fn cached_dir<'r>(
     sb.cached(dir, named).filter(|entry| is_positive(entry) && entry.object().is_dir())
 }
 
-/// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its answer
-/// may be from before.
+/// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its
+/// answer may be older.
 pub(crate) fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: Option<&Dentry>) {
     if is_invalidated(sb, invalidations) {
         entry.into_iter().for_each(|entry| entry.expire(&sb.paths));

@@ -1,11 +1,12 @@
 //! The permission check of a file: by its flags, its ACL or its mode.
 //!
 //! # How it is locked
-//! No lock: attributes and ACLs are read under their sequences and RCU. The file system has the flags, so a check of those may block.
+//! No lock: attributes and ACLs are read under their sequences and RCU. The file system has the
+//! flags, so a check of flags may block.
 //!
 //! # Where it comes from
-//! `path_resolution(7)`, `acl(5)`; the structure of Linux's `inode_permission`, which tries in rcu-walk
-//! first.
+//! `path_resolution(7)`, `acl(5)`; the structure of Linux's `inode_permission`, which tries in
+//! rcu-walk first.
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_OVERWRITE, MAY_WRITE, Rights};
 use crate::base::attr::{Attr, S_IFREG};
@@ -39,7 +40,7 @@ pub(crate) fn may_rcu(
 /// directory's lock.
 ///
 /// # Errors
-/// `EACCES`; `EPERM` to write what its flags forbid to write; errors of the file system.
+/// `EACCES`; `EPERM` for a write that its flags forbid; errors of the file system.
 #[inline(always)]
 pub(crate) fn may_block(
     sb: &SuperBlock,

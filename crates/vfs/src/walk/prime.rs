@@ -1,18 +1,22 @@
-//! Answers of a file system about names that no walk looked up: they come with a listing, ahead of a walk, or for many paths at once.
+//! Answers of a file system about names that no walk looked up: they come with a listing, ahead of
+//! a walk, or for many paths at once.
 //!
 //! # What it is
-//! An entry of a listing that came with its inode ([`Listed::inode`](crate::Listed::inode)) enters the cache as the answer to a
-//! lookup of its name does: within the budgets, and for its time of validity. The directory's lock is held from before the call
-//! until then, so no operation of this tree changes a name meanwhile. (A remote file system is called without the lock, and the answers
-//! are used if no change of the directory was counted meanwhile.) If the file system invalidates anything during the call, its
-//! answers may be from before, and none is used.
+//! An entry of a listing that came with its inode ([`Listed::inode`](crate::Listed::inode)) enters
+//! the cache like the answer to a lookup of its name: within the budgets, and for its time of
+//! validity. The directory's lock is held from before the call until the entries are in the cache,
+//! so no operation of this tree changes a name meanwhile. (A remote file system is called without
+//! the lock, and the answers are used if no change of the directory was counted meanwhile.) If the
+//! file system invalidates anything during the call, its answers may be older, and none is used.
 //!
-//! A valid positive entry stays as it is. The attributes of a file can change during the call, under another of its names or by a
-//! user that has it open; those in the cache may then be newer. So a file that the cache has keeps its attributes, and only its
-//! time of validity begins again, if they equal the answer's.
+//! A valid positive entry stays as it is. The attributes of a file can change during the call,
+//! under another of its names or by a user that has it open; the attributes in the cache may then
+//! be newer. So a file that the cache has keeps its attributes, and only its time of validity
+//! begins again, if they equal the answer's.
 //!
 //! # Limitations
-//! A file whose attributes have changed behind the cache, and whose entry has expired, is looked up once more.
+//! A file whose attributes have changed behind the cache, and whose entry has expired, is looked up
+//! once more.
 //!
 //! # How it is locked
 //! The caller has the directory's lock.
@@ -31,8 +35,9 @@ use crate::slots::slot::DentryRef;
 use crate::slots::versions::Moment;
 use crate::walk::lookup::{self, Lookup};
 
-/// Puts the inodes of the names `listed` of the locked directory `dir` into the cache. They are the answers to a request that began
-/// after so many `invalidations`, and since which no other thread has changed the directory.
+/// Puts the inodes of the names `listed` of the locked directory `dir` into the cache. They are the
+/// answers to a request that began at this number of `invalidations`. No other thread has changed
+/// the directory since.
 pub(crate) fn learn_listed<'n>(
     sb: &SuperBlock,
     may_evict: &mut MayEvict,
@@ -70,7 +75,8 @@ fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && name.len() <= NAME_MAX && !name.iter().any(|byte| matches!(byte, 0 | b'/'))
 }
 
-/// Puts one answer into the cache, unless that may have a newer one. Returns the moment at which a new directory began.
+/// Puts one answer into the cache, unless the cache may have a newer one. Returns the moment at
+/// which a new directory began.
 ///
 /// # Errors
 /// `ENOMEM`: the cache is full, and its entries are held.
@@ -105,8 +111,9 @@ fn learn(
     lookup.insert(may_evict, names, new)
 }
 
-/// Puts the answers about the names behind `first` into the cache. They came with the answer about `first`, a directory that was
-/// not in the cache until then, and that began at the moment `began`; the request was sent after so many `invalidations`.
+/// Puts the answers about the names behind `first` into the cache. They came with the answer about
+/// `first`, a directory that was not in the cache before, and that began at the moment `began`. The
+/// request was sent at this number of `invalidations`.
 pub(super) fn learn_next(
     sb: &SuperBlock,
     first: &DentryRef,
@@ -178,7 +185,7 @@ pub(super) fn learn_missing(
     lookup::expire_if_invalidated(sb, invalidations, lookup.cached());
 }
 
-/// Begins the time of validity of an expired entry again, if it is as the answer.
+/// Begins the time of validity of an expired entry again, if it equals the answer.
 fn renew(sb: &SuperBlock, entry: &Dentry, new: &NewInode) {
     let Some(inode) = entry.inode() else { return };
     let before = inode.before_request();

@@ -1,7 +1,8 @@
-//! What the caller's closure needs from the file system at the end of a walk, and the answers.
+//! Questions of the caller's closure to the file system at the end of a walk, and the answers.
 //!
 //! # How it is locked
-//! Not at all: a ref-walk holds the end of its path, and calls the file system outside of the read section.
+//! No lock: a ref-walk holds the end of its path, and calls the file system outside of the read
+//! section.
 
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
@@ -9,7 +10,6 @@ use crate::cache::fallback::Fallback;
 use crate::walk::walk_position::Here;
 use core::cell::Cell;
 
-/// What the closure needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Question {
     /// The attributes: those in the cache are stale.
@@ -19,7 +19,7 @@ pub(crate) enum Question {
 }
 
 impl Question {
-    /// Why an rcu-walk that meets it becomes a ref-walk.
+    /// Why an rcu-walk with this question becomes a ref-walk.
     pub(crate) fn fallback(self) -> Fallback {
         match self {
             Question::Attributes => Fallback::Attributes,
@@ -28,10 +28,10 @@ impl Question {
     }
 }
 
-/// The end of a walk that holds it, and what the file system was asked there for the caller's closure.
+/// The end of a walk that holds it, and the file system's answers for the caller's closure.
 pub(crate) struct WalkEndRef<'w> {
     pub(super) here: &'w Here,
-    /// What the closure needs, after it ran.
+    /// The closure's question, after it ran.
     pub(super) asked: Cell<Option<Question>>,
     pub(super) answers: Vec<(Question, Result<Attr, Errno>)>,
 }

@@ -49,7 +49,8 @@ impl<'g> Step<'g> {
         Self { mount, dentry, seq, object: dentry.object() }
     }
 
-    /// Samples a place that the walk knows: mounts on it, its age and the expiry of its name do not matter.
+    /// Samples a place that the walk already has: mounts on it, its age and the expiry of its name
+    /// do not matter.
     #[inline(always)]
     pub(crate) fn start(place: Place<'g>) -> Self {
         let at = Self::sample(place.mount, place.dentry);
@@ -87,8 +88,9 @@ pub(crate) enum RunEnd {
     Fallback(Fallback, usize),
 }
 
-/// The place before the last one of a run, if the last step was a common one: the directory that the entry was found
-/// in, and its sequence then. If the last place has changed, the walk steps back to it.
+/// The place before the last one of a run, if the last step was a common one: the directory that
+/// the entry was found in, and its sequence at that step. If the last place has changed, the walk
+/// steps back to it.
 pub(crate) struct PreviousStep<'g>(Cell<Option<(&'g Dentry, u32)>>);
 
 impl<'g> PreviousStep<'g> {
@@ -461,7 +463,7 @@ pub(super) fn fail(at: &Step<'_>, errno: Errno) -> StepEnd {
 }
 
 impl WalkExit<'_> {
-    /// The same, with the path from `start` on after the rest.
+    /// This rest, followed by the path from `start` on.
     fn then(self, path: &[u8], start: usize) -> Self {
         match self {
             WalkExit::Fallback { reason, at, mut rest } => {

@@ -1,13 +1,13 @@
 //! ref-walk: the walk that holds its place.
 //!
 //! # What it is
-//! The same steps as in [rcu-walk](super::rcu_walk), each with a count on its start. So a step may sleep and
-//! call the file system, and other threads cannot make it fail. It takes as few steps as needed: after each
-//! the walk continues in rcu-walk.
+//! The steps of [rcu-walk](super::rcu_walk), each with a count on its start. So a step may sleep
+//! and call the file system, and other threads cannot make it fail. It takes as few steps as
+//! needed: after each the walk continues in rcu-walk.
 //!
 //! # How it is locked
-//! One directory lock at a time, held during a search in the cache, not during a request to the file system.
-//! A walk that crosses a mount that is being unmounted waits for the mounts' lock.
+//! One directory lock at a time, held during a search in the cache, not during a request to the
+//! file system. A walk that crosses a mount that is being unmounted waits for the mounts' lock.
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC};
 use crate::base::attr::Attr;
@@ -51,15 +51,16 @@ pub(crate) struct RefWalk {
     met_stale: Cell<bool>,
 }
 
-/// The root of a walk, held. All walks have the same one as a rule, so its dentry is counted only where the mount does not
-/// hold it: the root of a mount stays as long as the mount, whose count is by CPU index.
+/// The root of a walk, held. Most walks have the same root, so its dentry is counted only where the
+/// mount does not hold it: the root of a mount stays as long as the mount, whose count is by CPU
+/// index.
 enum RootRef {
     OfMount(PerCpuArc<Mount>),
     Place(PathRef),
 }
 
 impl RootRef {
-    /// `None`: its mount is being unmounted. The root is held by another during the read section.
+    /// `None`: its mount is being unmounted. Another holder keeps the root during the read section.
     fn hold(root: &Place<'_>) -> Option<Self> {
         let mount = root.mount.to_arc()?;
         if core::ptr::eq(mount.root(), root.dentry) {
@@ -181,7 +182,8 @@ impl RefWalk {
         self.here.to_place()
     }
 
-    /// Marks the name by which the walk has come here as stale. The walk itself goes on from here.
+    /// Marks the name by which the walk has come here as stale. The walk itself continues from
+    /// here.
     pub(crate) fn expire(&self) {
         self.here().expire(&self.here.sb().paths);
     }
@@ -217,7 +219,7 @@ impl RefWalk {
         let mut end = WalkEndRef { here: &self.here, asked: Cell::new(None), answers: Vec::new() };
         loop {
             let taken = self.take_end(&end, &self.here.sb().domain.read(), take);
-            // Each question is asked once, so this ends.
+            // Each question comes once, so this ends.
             let Some(question) = end.asked.take() else { return taken };
             end.answers.push((question, self.note_stale(self.ask(question))));
         }
@@ -249,7 +251,7 @@ impl RefWalk {
         take(&found)
     }
 
-    /// One step forward: crosses a mount point, follows a link, or goes to the next component.
+    /// One step forward: crosses a mount point, follows a link, or steps to the next component.
     ///
     /// # Errors
     /// `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EXDEV`, `ETIMEDOUT`, or errors of the file

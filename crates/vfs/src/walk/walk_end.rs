@@ -1,8 +1,9 @@
-//! The end of a walk: what the caller's closure reads, and what it may take of it.
+//! The end of a walk, which the caller's closure reads, counts or locks.
 //!
 //! # How it is locked
-//! The closure runs in the walk's read section. What it reads is right if the dentry's sequence did not change, which the walk
-//! checks after it; or it takes a count or a lock, checks the sequence under that, and the walk checks nothing more.
+//! The closure runs in the walk's read section. Its reads are right if the dentry's sequence did
+//! not change, which the walk checks after it. Or it takes a count or a lock and checks the
+//! sequence under that; then the walk checks nothing more.
 //!
 //! # Where it comes from
 //! As [`walk`](super).
@@ -53,7 +54,7 @@ impl<'a> WalkEnd<'a> {
         Self::of(walk.guard, walk.cred, walk.links, at)
     }
 
-    /// A place found without a reference, after so many links.
+    /// A place found without a reference, after `links` links.
     #[inline(always)]
     pub(super) fn of(guard: &'a ReadGuard<'a>, cred: &'a Credentials, links: u32, at: &Step<'a>) -> Self {
         let Step { mount, dentry, seq, object } = *at;
@@ -106,8 +107,9 @@ impl<'a> WalkEnd<'a> {
         self.answer(Question::Attributes)
     }
 
-    /// What needs a call of the file system: a ref-walk makes the call outside of its read section and calls the closure
-    /// again, which gets the answer here; an rcu-walk becomes a ref-walk. Until then the closure fails with `EAGAIN`.
+    /// An answer that needs a call of the file system. A ref-walk makes the call outside of its
+    /// read section and calls the closure again, which gets the answer here. An rcu-walk becomes a
+    /// ref-walk. Without the answer the closure fails with `EAGAIN`.
     ///
     /// # Errors
     /// The file system's; `EAGAIN`, which the walk never returns.
@@ -153,7 +155,7 @@ impl<'a> WalkEnd<'a> {
     /// [`WalkEnd::pin`] without the mount, on which the caller takes a count first.
     ///
     /// # Errors
-    /// Those of [`WalkEnd::pin`].
+    /// The errors of [`WalkEnd::pin`].
     #[inline(always)]
     pub(crate) fn count_dentry(&self) -> Result<DentryRef, Errno> {
         let sb = self.sb();
@@ -165,12 +167,13 @@ impl<'a> WalkEnd<'a> {
         pinned.ok_or(Errno::EAGAIN)
     }
 
-    /// Takes a count on the mount and the lock of the directory, where another thread does not have it, or that of the name with the
-    /// hash that `hash` returns, if the directory is sharded: the directory then has its name and is what the walk found. Otherwise
-    /// counts as [`WalkEnd::pin`] does. (A ref-walk counts always: its end may take locks of directories.)
+    /// Takes a count on the mount and a lock, if no other thread has it: the directory's lock or,
+    /// if the directory is sharded, the lock of the name with the hash that `hash` returns. The
+    /// directory then has its name and is the one that the walk found. Otherwise counts as
+    /// [`WalkEnd::pin`] does. (A ref-walk counts always: its end may take locks of directories.)
     ///
     /// # Errors
-    /// Those of [`WalkEnd::pin`].
+    /// The errors of [`WalkEnd::pin`].
     #[inline(always)]
     pub(crate) fn lock_or_pin(&self, hash: impl FnOnce() -> Option<u64>) -> Result<DirRef, Errno> {
         if self.held.is_some() {
@@ -209,14 +212,16 @@ impl<'a> WalkEnd<'a> {
         locked
     }
 
-    /// Notes that the directory is locked by the end of another walk that is the same place. Returns whether it is what this walk found.
+    /// Notes that another walk, with its end at this place, has locked the directory. Returns
+    /// whether this walk found it unchanged.
     pub(crate) fn is_locked_too(&self) -> bool {
         self.pinned.set(!self.dentry.seq.retry(self.seq));
         self.pinned.get()
     }
 
-    /// Locks the directory for an operation in the walk's section, where another thread does not have it, and it has its name and
-    /// is what the walk found. The closure's result then stays valid.
+    /// Locks the directory for an operation in the walk's section, if no other thread has it, and
+    /// it has its name and did not change since the walk found it. The closure's result then stays
+    /// valid.
     #[inline(always)]
     pub(crate) fn lock_here(&self) -> Option<MutexGuard<'a, ()>> {
         if self.held.is_some() || !self.object.is_hashed() || self.sb().shards_always() {
@@ -232,8 +237,9 @@ impl<'a> WalkEnd<'a> {
         Some(lock)
     }
 
-    /// Locks the name with the hash `hash` in the directory for an operation in the walk's section, if the directory is sharded, has
-    /// its name and is what the walk found. The closure's result then stays valid.
+    /// Locks the name with the hash `hash` in the directory for an operation in the walk's section,
+    /// if the directory is sharded, has its name and did not change since the walk found it. The
+    /// closure's result then stays valid.
     pub(crate) fn enter_here(&self, hash: u64) -> Option<(MutexGuard<'a, ()>, Names<'a>)> {
         if self.held.is_some() || !self.object.is_hashed() {
             return None;
@@ -244,8 +250,8 @@ impl<'a> WalkEnd<'a> {
         Some((lock, sharded_dirs.names(at)))
     }
 
-    /// Locks a name in the directory as [`WalkEnd::lock_here`] locks the directory: with that, or, if it is sharded, as
-    /// [`WalkEnd::enter_here`] does.
+    /// Locks a name in the directory: by [`WalkEnd::lock_here`], or, if the directory is sharded,
+    /// by [`WalkEnd::enter_here`].
     pub(crate) fn lock_name_here(&self, hash: u64) -> Option<(MutexGuard<'a, ()>, Option<Names<'a>>)> {
         match self.lock_here() {
             Some(lock) => Some((lock, None)),
@@ -285,7 +291,7 @@ impl<'a> WalkEnd<'a> {
     }
 }
 
-/// A directory that a walk found, kept by what the walk took of it.
+/// A directory that a walk found, kept by a lock or a count.
 pub(crate) struct DirRef {
     pub(crate) mount: PerCpuArc<Mount>,
     pub(crate) kept: LockedOrRef,
@@ -294,7 +300,7 @@ pub(crate) struct DirRef {
     pub(crate) links: u32,
 }
 
-/// What keeps a directory when the walk's read section has ended.
+/// The lock or count that keeps a directory after the walk's read section.
 pub(crate) enum LockedOrRef {
     Locked(LockedHere),
     Counted(DentryRef),

@@ -1,11 +1,8 @@
 //! The place of a ref-walk.
 //!
 //! # How it is locked
-//! It is counted, or held as [`sharded`](crate::cache::sharded) says: then it is a directory in which several threads look names up at
-//! once, and no line that they share is written.
-//!
-//! # Where it comes from
-//! Own code.
+//! It is counted, or held as in [`sharded`](crate::cache::sharded): a directory in which several
+//! threads look names up at once is held without a write to a line that they share.
 
 use crate::cache::sharded::ShardedDirRef;
 use crate::cache::superblock::SuperBlock;
@@ -71,7 +68,7 @@ impl Here {
         Place { mount: self.mount().borrow(), dentry: self.dentry() }
     }
 
-    /// The same place, counted.
+    /// This place, counted.
     pub(crate) fn to_place(&self) -> PathRef {
         PathRef::new(self.mount().clone(), self.sb().pin_again(self.dentry()))
     }

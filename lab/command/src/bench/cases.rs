@@ -1,4 +1,4 @@
-//! What is measured: each operation as one loop over paths, for Lightfoot and for the kernel.
+//! The measured cases: each operation as one loop over paths, for Lightfoot and for the kernel.
 //!
 //! The kernel gets each path as a C string that is ready, relative to a descriptor of the copy's root that the thread
 //! shares with no other; so both walk equally many components. Lightfoot gets the same path absolute, in one context that
@@ -38,7 +38,7 @@ pub(crate) struct Case<'a> {
     pub(crate) lap: u64,
     /// Does a batch of operations as the given thread from the given path on; gives their number.
     pub(crate) batch: Batch<'a>,
-    /// Waits for what a slice has left to be done, so that it does not run into the next one.
+    /// Waits for the work that a slice has deferred, so that it does not run into the next one.
     pub(crate) settle: Option<Box<dyn Fn() + Sync + 'a>>,
 }
 
@@ -51,13 +51,12 @@ pub(crate) struct OperationFailure {
 }
 
 impl OperationFailure {
-    /// As an error of `case`.
     pub(crate) fn of(self, case: &Case<'_>) -> Error {
         Error::Operation { case: case.name.clone(), path: self.path, reason: self.error.into() }
     }
 }
 
-/// What the cases of one depth work on.
+/// The files of the cases of one depth.
 pub(crate) struct Site {
     depth: usize,
     /// Files to look up.
@@ -127,7 +126,6 @@ impl Site {
         self.case(side, operation, batch, None)
     }
 
-    /// Lightfoot's case of `operation`.
     pub(crate) fn lightfoot<'a>(&'a self, operation: &str, ram: &'a RamCopy) -> Case<'a> {
         let context = ram.context();
         let stat = move |_, path: &[u8]| {
@@ -159,7 +157,6 @@ impl Site {
         self.case("lightfoot", operation, batch, (operation == "creat_unlink").then_some(settle))
     }
 
-    /// The kernel's case of `operation`.
     pub(crate) fn kernel(&self, operation: &str) -> Case<'_> {
         let stat = |thread: usize, path: &CStr| {
             black_box(rustix::fs::statat(&self.roots[thread], path, AtFlags::empty())?);
@@ -206,7 +203,7 @@ impl Site {
     }
 }
 
-/// What can be shown as the path of a failure.
+/// A value that can be shown as the path of a failure.
 trait Shown: Copy + Send + Sync {
     fn bytes(&self) -> &[u8];
 }
@@ -277,7 +274,7 @@ fn own_dir(
     Err(failed_to_prepare(&path, error))
 }
 
-/// What could not be made before anything was measured.
+/// The error of a preparation that failed before anything was measured.
 pub(crate) fn failed_to_prepare(path: &[u8], error: io::Error) -> Error {
     Error::Operation { case: "preparation".into(), path: OsStr::from_bytes(path).into(), reason: error.into() }
 }

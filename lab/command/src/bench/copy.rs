@@ -23,7 +23,7 @@ use std::os::unix::fs::OpenOptionsExt;
 /// The longest file whose contents are copied, in bytes; a longer one becomes a hole.
 const CONTENTS_AT_MOST: u64 = 64 << 10;
 
-/// What a file with contents takes at least, in bytes.
+/// The least memory of a file with contents, in bytes.
 const PAGE: u64 = 4096;
 
 /// The contents of a regular file.
@@ -35,7 +35,7 @@ enum Contents<'a> {
 
 /// One of the two that a tree is copied to. Paths begin with a slash, at the root of the copy.
 trait Side {
-    /// What it is called in errors.
+    /// Its name in errors.
     const NAME: &'static str;
 
     fn mkdir(&self, path: &[u8]) -> io::Result<()>;
@@ -46,7 +46,7 @@ trait Side {
 
     fn make(&self, entry: &Entry, contents: Contents<'_>) -> io::Result<()> {
         match &entry.kind {
-            // Open to the owner until all that lies in it is there.
+            // Open to the owner until all of its contents are there.
             Kind::Directory => self.mkdir(&entry.path),
             Kind::File { .. } => self.make_file(&entry.path, entry.mode, contents),
             Kind::Symlink(body) => self.symlink(&entry.path, body),
@@ -55,9 +55,10 @@ trait Side {
     }
 }
 
-/// Copies `tree` to `ram` and, if it is there, to `kernel`, with contents of up to `contents_at_most` bytes, but no more
-/// than half of what is free. What cannot be copied whole is counted in `tree.omitted`, and
-/// what was not copied at all leaves `tree.entries`.
+/// Copies `tree` to `ram` and, if it is there, to `kernel`, with contents of up to
+/// `contents_at_most` bytes, but no more than half of the free memory. A file that cannot be copied
+/// whole is counted in `tree.omitted`, and an entry that was not copied at all is removed from
+/// `tree.entries`.
 pub(crate) fn copy(
     tree: &mut Tree,
     ram: &RamCopy,
@@ -114,7 +115,7 @@ fn failed<S: Side>(path: &[u8], error: io::Error) -> Error {
     Error::Copy { path: OsStr::from_bytes(path).into(), side: S::NAME, error }
 }
 
-/// What the copies of `entry` are to hold, if contents of `room` bytes may still be copied.
+/// The contents of the copies of `entry`, if contents of `room` bytes may still be copied.
 fn contents<'a>(tree: &mut Tree, entry: &Entry, room: u64, buffer: &'a mut Vec<u8>) -> Contents<'a> {
     let Kind::File { len } = entry.kind else { return Contents::Bytes(&[]) };
     let Some(origin) = &tree.origin else { return Contents::Hole(len) };
@@ -136,7 +137,7 @@ fn contents<'a>(tree: &mut Tree, entry: &Entry, room: u64, buffer: &'a mut Vec<u
     Contents::Bytes(buffer)
 }
 
-/// What contents of `len` bytes take in memory.
+/// The memory for contents of `len` bytes.
 fn taken(len: u64) -> u64 {
     len.next_multiple_of(PAGE)
 }

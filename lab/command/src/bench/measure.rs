@@ -5,8 +5,8 @@
 //! in which a thread was kept from its CPU is repeated, since its caches were used by others.
 //!
 //! # Limitations
-//! What is done for a thread elsewhere is not counted: Lightfoot's reclaimer thread frees what was unlinked, and the kernel
-//! frees in soft interrupts and its own threads.
+//! Work for a thread that is done elsewhere is not counted: Lightfoot's reclaimer thread frees
+//! unlinked files, and the kernel frees in soft interrupts and its own threads.
 
 use crate::bench::cases::{Case, OperationFailure};
 use crate::error::Error;
@@ -46,7 +46,7 @@ pub(crate) struct Method {
     pub(crate) cpus: Vec<usize>,
 }
 
-/// How well it went.
+/// The quality of a measurement.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Quality {
     /// Slices taken.
@@ -57,7 +57,7 @@ pub(crate) struct Quality {
     pub(crate) disturbed: usize,
 }
 
-/// What one case took with one number of threads.
+/// The times of one case with one number of threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     pub(crate) case: String,

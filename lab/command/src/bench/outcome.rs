@@ -1,4 +1,4 @@
-//! The report: rows with what they have to be read with, as text or as one JSON document.
+//! The report: rows with the facts needed to read them, as text or as one JSON document.
 
 use crate::bench::cases::{OPERATIONS, SIDES};
 use crate::bench::measure::{Measured, Method, Quality};
@@ -44,7 +44,7 @@ pub(crate) struct TreeFacts {
     pub(crate) omitted: Omitted,
 }
 
-/// What Lightfoot's copy takes, before anything is measured. The root counts as a name.
+/// The memory of Lightfoot's copy, before anything is measured. The root counts as a name.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Memory {
     pub(crate) names: usize,
@@ -65,7 +65,8 @@ pub(crate) struct BenchRow {
     pub(crate) rounds: usize,
     /// The kernel's time by this one, for Lightfoot's rows: the median of the ratios round by round.
     pub(crate) times_faster_than_kernel: Option<f64>,
-    /// Operations per second of all threads by those of one thread: the median of the ratios round by round.
+    /// Operations per second of all threads, divided by the rate of one thread: the median of the
+    /// ratios round by round.
     pub(crate) throughput_vs_one_thread: Option<f64>,
 }
 
@@ -98,7 +99,7 @@ impl Memory {
     }
 }
 
-/// The rows of what was measured, Lightfoot and kernel beside each other.
+/// The rows of the measurements, Lightfoot and kernel beside each other.
 pub(crate) fn rows(measured: &[Measured]) -> Vec<BenchRow> {
     let find = |case: &str, depth, threads| {
         let is_it = |other: &&Measured| other.case == case && other.depth == depth && other.threads == threads;
@@ -129,7 +130,7 @@ pub(crate) fn rows(measured: &[Measured]) -> Vec<BenchRow> {
     rows
 }
 
-/// The median of the ratios round by round: what slowed the machine down for a round is in both.
+/// The median of the ratios round by round: a slower machine in a round slows down both.
 fn ratio(of: &[f64], to: &[f64]) -> f64 {
     median(&mut of.iter().zip(to).map(|(of, to)| of / to).collect::<Vec<f64>>())
 }
@@ -204,7 +205,7 @@ stat: random files. stat_same: one file, the same for all threads. open_close: r
 its own. creat_unlink: a new file, made, closed and removed, each thread in its own directory.";
 
 impl BenchRow {
-    /// The contender: what comes before the dot.
+    /// The contender: the part before the dot.
     pub(crate) fn side(&self) -> &str {
         self.case.split('.').next().unwrap_or_default()
     }

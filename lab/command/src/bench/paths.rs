@@ -8,7 +8,7 @@ use std::ffi::CStr;
 /// Seed of every choice: the same tree gives the same paths.
 pub(crate) const SEED: u64 = 0x6c69_6768_7466_6f6f;
 
-/// A depth counts among those of a tree if it has so many files.
+/// A depth counts among the depths of a tree if it has so many files.
 const FILES_AT_LEAST: usize = 50;
 
 /// Paths, each with a slash before and a NUL behind.
@@ -68,7 +68,8 @@ pub(crate) fn by_depth(entries: &[Entry], classes: usize) -> BTreeMap<usize, Vec
     files
 }
 
-/// `wanted` of the numbers below `count`, evenly from first to last; all of them if they are no more.
+/// `wanted` of the numbers below `count`, evenly from first to last; all of them if there are not
+/// more.
 fn spread(count: usize, wanted: usize) -> impl Iterator<Item = usize> {
     let steps = wanted.min(count);
     (0..steps).map(move |step| if steps == 1 { 0 } else { step * (count - 1) / (steps - 1) })

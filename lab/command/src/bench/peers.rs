@@ -1,8 +1,8 @@
 //! `lightfoot-lab bench --peers`: lookups of hot paths by Lightfoot, by published crates and by the kernel.
 //!
-//! Every contender holds the same files at the same paths. All of them run in one process, in the slices that
-//! [`mod@crate::bench::measure`] interleaves. The kernel's own share of `stat(2)` is its time less that of the system call that
-//! does nothing, which is a contender too.
+//! Every contender holds the same files at the same paths. All of them run in one process, in the
+//! slices that [`mod@crate::bench::measure`] interleaves. The kernel's own share of `stat(2)` is
+//! its time less the time of an empty system call, which is a contender too.
 
 mod by_table;
 mod comparison;

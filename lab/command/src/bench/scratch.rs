@@ -1,5 +1,5 @@
-//! The temporary directory for the kernel's copy. It goes when its value goes: at the end, after an error, a panic or a
-//! signal that [`crate::interrupt`] takes.
+//! The temporary directory for the kernel's copy. It is removed when its value is dropped: at the
+//! end, after an error, a panic or a signal that [`crate::interrupt`] takes.
 
 use crate::error::Error;
 use std::fs::{self, DirBuilder, Permissions};
@@ -37,7 +37,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one in `asked`; else in `/dev/shm`, else where temporary files belong.
+    /// Makes one in `asked`; else in `/dev/shm`, else in the place of temporary files.
     pub(crate) fn make(asked: Option<&Path>) -> Result<Self, Error> {
         let places = match asked {
             Some(place) => vec![place.to_path_buf()],
@@ -70,7 +70,7 @@ impl Scratch {
         &self.path
     }
 
-    /// The directory that it lies in.
+    /// The directory that contains it.
     pub(crate) fn parent(&self) -> &Path {
         &self.parent
     }
@@ -88,7 +88,7 @@ impl Scratch {
         self.free_bytes
     }
 
-    /// What and where it is: "tmpfs at /dev/shm".
+    /// Its kind and place: "tmpfs at /dev/shm".
     pub(crate) fn place(&self) -> String {
         format!("{} at {}", self.file_system, self.parent.display())
     }

@@ -1,4 +1,5 @@
-//! A directory tree as a list: what is to be copied, parents before children. Contents stay where they are.
+//! A directory tree as a list of entries to copy, parents before children. Contents stay where they
+//! are.
 
 mod source;
 mod synthetic;
@@ -12,13 +13,13 @@ use std::path::PathBuf;
 /// A tree to copy.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// What it is, for the report.
+    /// Its description, for the report.
     pub(crate) name: String,
     /// Where the contents of its files are, if they have any.
     pub(crate) origin: Option<PathBuf>,
     /// Permission bits of its root.
     pub(crate) root_mode: u32,
-    /// All below the root, each after the directory that it lies in.
+    /// All entries below the root, each after its directory.
     pub(crate) entries: Vec<Entry>,
     pub(crate) omitted: Omitted,
 }
@@ -32,7 +33,7 @@ pub(crate) struct Entry {
     pub(crate) kind: Kind,
 }
 
-/// What a name stands for.
+/// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Directory,

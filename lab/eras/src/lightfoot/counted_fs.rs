@@ -1,4 +1,5 @@
-//! The RAM file system, counting its files and charging what an operation's own instructions take where its locks are held.
+//! The RAM file system, which counts its files and charges the time of an operation's own
+//! instructions where its locks are held.
 
 use crate::options::Options;
 use prim::PerCpu;
@@ -10,7 +11,7 @@ use vfs::{After, Errno, FileSystem, Inode, Layer, NewNode, Open, Position, Renam
 
 type Result<T> = core::result::Result<T, Errno>;
 
-/// What the file system and the era share.
+/// State that the file system and the era share.
 pub(super) struct Counters {
     pub(super) options: Options,
     /// Held while a mount or an unmount takes its time.
@@ -112,6 +113,6 @@ impl Layer for CountedFs {
         self.ram.write(request, file, at, data)
     }
 
-    /// There are no limits here, so nothing is given back.
+    /// There are no limits here, so nothing is returned.
     fn evict(&self, _: &Inode) {}
 }

@@ -12,8 +12,8 @@
 //! takes a count only if it has one already, or if it holds that lock and has seen a name.
 //!
 //! # Source
-//! `atomic_dec_and_lock` (2.4); "fs: dcache scale d_count" (Nick Piggin, 2009; Linux 2.6.38); those of 2013 are
-//! named in their files.
+//! `atomic_dec_and_lock` (2.4); "fs: dcache scale d_count" (Nick Piggin, 2009; Linux 2.6.38); the
+//! files of the 2013 counts name their sources.
 
 use core::marker::PhantomData;
 use prim::atomic::{

@@ -1,8 +1,9 @@
 //! An entry: the dentry of Linux 2.6, in the two orders that its fields have had.
 //!
 //! # Layout
-//! 192 bytes, three lines of 64, as on x86-64 then. Where Linux has a pointer there is a number here, in a field of a
-//! pointer's size, so that offsets and false sharing are those of the period.
+//! 192 bytes, three lines of 64, as on x86-64 of the period. Where Linux has a pointer there is a
+//! number here, in a field of a pointer's size, so that offsets and false sharing are as in the
+//! period.
 //!
 //! | offset | [`Early`]: until 2009           | [`Late`]: 2.6.38 to 3.12                      |
 //! |--------|---------------------------------|-----------------------------------------------|
@@ -80,7 +81,7 @@ pub(crate) struct State {
     pub(crate) seq: SeqCount,
 }
 
-/// What a search of a chain compares. 48 bytes.
+/// The fields that a search of a chain compares. 48 bytes.
 #[repr(C)]
 pub(crate) struct Key {
     /// `d_inode`: the entry's own number here.
@@ -93,7 +94,7 @@ pub(crate) struct Key {
     pub(crate) name: NameKey,
 }
 
-/// Lists that the entry is on, and that of its children. 64 bytes.
+/// Lists that the entry is on, and the list of its children. 64 bytes.
 #[repr(C)]
 pub(crate) struct Lists {
     pub(crate) lru: Links,

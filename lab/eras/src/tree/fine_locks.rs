@@ -37,7 +37,7 @@ use prim::lockstat;
 use sync::rwsem::SlowPath;
 use sync::{Lock, LockGuard, RawLock, SeqWrite};
 
-/// What shows a store-free walk that what it has read changed meanwhile.
+/// The sequence that shows a store-free walk a change of the data that it has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
     /// A sequence count in each entry.
@@ -46,7 +46,7 @@ pub(crate) enum Sequence {
     OfRenames,
 }
 
-/// What the eras with fine-grained locks differ in.
+/// The differences between the eras with fine-grained locks.
 pub(crate) trait Fine: Sized + Send + Sync + 'static {
     type Dentry: Dentry<Count: FineCount>;
     /// The spinlock of the time.
@@ -62,13 +62,13 @@ pub(crate) trait Fine: Sized + Send + Sync + 'static {
     const LOCKS_EACH: bool;
     /// See [`Scheme::LISTS_MOUNTS`].
     const LISTS_MOUNTS: bool;
-    /// What a store-free walk checks what it has read by.
+    /// The sequence by which a store-free walk checks the data that it has read.
     const SEQUENCE: Sequence = Sequence::OfEntry;
     /// A store-free walk holds the mount lock from its beginning to its end.
     const HOLDS_MOUNTS: bool = false;
     /// A store-free walk begins under `fs->lock`.
     const STARTS_LOCKED: bool = false;
-    /// A store-free walk goes through `..` too.
+    /// A store-free walk passes through `..` too.
     const WALKS_UP: bool = true;
 
     /// See [`Scheme::walk`].
@@ -78,7 +78,7 @@ pub(crate) trait Fine: Sized + Send + Sync + 'static {
 /// A way to walk; see [`Scheme::walk`].
 pub(crate) type Walk<F> = fn(&Tree<FineLocks<F>>, &FsStruct, &Route<'_>) -> Result<u32>;
 
-/// Bytes of a path at which a pass without a lock gives up: `PATH_MAX`.
+/// Bytes of a path at which a pass without a lock stops: `PATH_MAX`.
 const LONGEST: usize = 4096;
 
 /// See the [module documentation](self).
@@ -93,8 +93,8 @@ pub(crate) struct FineLocks<F: Fine> {
 }
 
 impl<F: Fine> FineLocks<F> {
-    /// The count of `number` has become zero, under its lock, which is held: does what is to be done then. Gives the
-    /// directory whose reference goes with the entry.
+    /// The count of `number` has become zero, under its lock, which is held: does the work that
+    /// follows. Returns the directory whose reference ends with the entry.
     fn put_last(
         tree: &Tree<Self>,
         number: u32,
@@ -170,8 +170,8 @@ impl<F: Fine> FineLocks<F> {
         }
     }
 
-    /// A reference to an entry that was found without one, if `is_still` says, when nothing can change any more, that it
-    /// is what was found.
+    /// A reference to an entry that was found without one, if `is_still` confirms, when nothing can
+    /// change any more, that it is the same entry.
     pub(crate) fn legitimize(tree: &Tree<Self>, number: u32, is_still: impl Fn() -> bool) -> bool {
         let count = tree.entry(number).count();
         if count.try_get() {

@@ -1,9 +1,10 @@
-//! Where a process stands: its root and its working directory.
+//! The place of a process: its root and its working directory.
 //!
 //! # How it is locked
-//! Until 2010 each walk takes `fs->lock` as a reader and counts root or working directory: two writes to lines that all
-//! threads of the process share, and one to that of a directory that processes share. The store-free walk samples `seq`
-//! instead. A change of the working directory takes the lock as the writer, in a write section of `seq`.
+//! Until 2010 each walk takes `fs->lock` as a reader and counts root or working directory: two
+//! writes to lines that all threads of the process share, and one to the line of a directory that
+//! processes share. The store-free walk samples `seq` instead. A change of the working directory
+//! takes the lock as the writer, in a write section of `seq`.
 //!
 //! # Source
 //! `struct fs_struct`; its sequence count is Nick Piggin's of 2009 (Linux 2.6.38).

@@ -1,9 +1,9 @@
 //! When the kernel frees a file that was closed: at once, or after a grace period that it learns of in one of three ways.
 //!
 //! # What it is
-//! A file that is closed joins a backlog, and leaves it after a grace period: each CPU that takes part has been outside of
-//! read sections once, which it reports at the end of an open or a close. What differs is where callbacks queue and how CPUs
-//! report:
+//! A file that is closed joins a backlog, and leaves it after a grace period: each CPU that takes
+//! part has been outside of read sections once, which it reports at the end of an open or a close.
+//! The eras differ in where callbacks queue and how CPUs report:
 //!
 //! | rule             | a callback queues                    | a CPU reports                                              |
 //! |------------------|--------------------------------------|------------------------------------------------------------|
@@ -12,8 +12,9 @@
 //! | [`Ours`]         | in Lightfoot's RCU                   | by its own word: see `sync::rcu`                            |
 //!
 //! # What it is not
-//! What keeps entries alive: those wait for the tree's own grace periods in every era. A file is a number here, so nothing
-//! breaks if a rule ends too early; what is compared is the cost of the rule.
+//! The rule that keeps entries alive: entries wait for the tree's own grace periods in every era. A
+//! file is a number here, so nothing breaks if a rule ends too early; the comparison is of the cost
+//! of the rules.
 //!
 //! # Source
 //! P. McKenney and others, "Read-Copy Update" (Ottawa Linux Symposium 2001), for one queue and one lock; P. McKenney,
@@ -62,7 +63,7 @@ fn free(files: u64) {
     prim::cost(FREE_NS * files);
 }
 
-/// Files are freed as they are closed: what no figure here depends on.
+/// Files are freed as they are closed: no figure here depends on that.
 pub(crate) struct AtOnce;
 
 impl Grace for AtOnce {
@@ -71,7 +72,7 @@ impl Grace for AtOnce {
     }
 }
 
-/// The number of the grace period that a CPU has reported to last, and what it has queued.
+/// The number of the last grace period that a CPU has reported to, and its queue.
 #[derive(Default)]
 #[repr(align(128))]
 struct Own {

@@ -1,13 +1,14 @@
 //! An inode: the file behind an entry. One for each entry and of the same number: there are no hard links here.
 //!
 //! # Layout
-//! What walks read (the mode) lies apart from what changes write; that is kinder than 2.6 was, where `i_mode` stood
-//! within a line of `i_nlink` and `i_count`. The directory's mutex and the semaphore are on separate lines.
+//! The fields that walks read (the mode) are apart from the fields that changes write. This is
+//! kinder than 2.6, where `i_mode` was within a line of `i_nlink` and `i_count`. The directory's
+//! mutex and the semaphore are on separate lines.
 //!
 //! # How it is locked
-//! `mutex` is `i_mutex` (before 2006 a semaphore). Changes and listings of the directory hold it, and removal of the file.
-//! Attributes of a directory are written under it, those of a file under its directory's. The links of the list of all
-//! inodes are the list's.
+//! `mutex` is `i_mutex` (before 2006 a semaphore). Changes and listings of the directory hold it,
+//! and removal of the file. Attributes of a directory are written under it, a file's under its
+//! directory's. The list of all inodes owns its links.
 
 use super::list::Links;
 use super::semaphore::Semaphore;
@@ -27,9 +28,9 @@ pub(crate) struct Inode<P: SlowPath, M: RawLock> {
     is_directory: AtomicU32,
     _read_mostly: [u32; 15],
     links: AtomicU32,
-    /// Names in a directory: stands for its size.
+    /// Names in a directory, in place of its size.
     names: AtomicU32,
-    /// Changes of a directory: stands for its times.
+    /// Changes of a directory, in place of its times.
     changes: AtomicU64,
     /// The list of all inodes of the file system.
     pub(crate) all: Links,
@@ -91,7 +92,8 @@ impl<P: SlowPath, M: RawLock> Inode<P, M> {
         self.names.load(Relaxed)
     }
 
-    /// A name came (1), went (-1), or was replaced (0), and `directories` more are below. Under `mutex`.
+    /// A name was added (1), removed (-1), or replaced (0), and `directories` more are below. Under
+    /// `mutex`.
     pub(crate) fn names_changed(&self, names: i32, directories: i32) {
         // Relaxed: under the mutex, so loads and stores do.
         let add = |place: &AtomicU32, by: i32| place.store(place.load(Relaxed).wrapping_add_signed(by), Relaxed);
@@ -102,7 +104,7 @@ impl<P: SlowPath, M: RawLock> Inode<P, M> {
         self.changes.store(self.changes.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// Its last name went.
+    /// Its last name was removed.
     pub(crate) fn unlinked(&self) {
         self.links.store(0, Relaxed);
     }

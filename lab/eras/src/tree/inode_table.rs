@@ -1,11 +1,12 @@
-//! Inodes by number, and the numbers: what was under `inode_lock`, split.
+//! Inodes by number, and the numbers: the data of `inode_lock`, split.
 //!
 //! # What it is
 //! Each chain of inodes has a lock; a CPU takes numbers for new inodes in batches (`last_ino`), so that a new file
 //! writes to a common word once in [`BATCH`] times. Inodes are freed after a grace period, with their entries.
 //!
 //! # What it is not
-//! A search by number, which nothing here needs: the chains stand for what a new inode and one that goes write to.
+//! A search by number, which nothing here needs: the chains are there for the writes of a new inode
+//! and of one that ends.
 //!
 //! # Source
 //! "fs: icache" of Nick Piggin's vfs-scale patches (2009); merged in Linux 2.6.37 and 2.6.38.

@@ -102,7 +102,8 @@ mod tests {
     use super::*;
     use locks::TicketLock;
 
-    /// What `f` does to a count of `count`, and whether it needs the lock for it: with the lock held, it must wait.
+    /// Checks the effect of `f` on a count of `count`, and whether it needs the lock for it: with
+    /// the lock held, it must wait.
     fn check(count: u32, f: fn(&LocklessCount<TicketLock>), want: u32, is_lockless: bool) {
         let lockless = LocklessCount::<TicketLock>::new();
         lockless.reset(count);

@@ -1,7 +1,7 @@
 //! Count and lock in one word: lockref, in its first form and in the one that was merged.
 //!
 //! # What it is
-//! One word that holds both, so that the count stands still while the lock is held.
+//! One word that holds both, so that the count does not change while the lock is held.
 //!
 //! | rule                                          | tries   | a get without the lock | a put without the lock |
 //! |-----------------------------------------------|---------|------------------------|------------------------|

@@ -1,9 +1,9 @@
 //! Mounts, as far as walks and `statvfs` pay for them.
 //!
 //! # What it is
-//! The tree is one mounted file system. Each path that is held counts on the mount, each absolute walk crosses the mount
-//! point under which the tree lies, and a reverse path keeps mounts still while it climbs. What that writes is the
-//! difference:
+//! The tree is one mounted file system. Each path that is held counts on the mount, each absolute
+//! walk crosses the mount point of the tree, and a reverse path keeps mounts unchanged while it
+//! climbs. The eras differ in the writes for that:
 //!
 //! | of                  | count of references         | crossing and reverse paths |
 //! |---------------------|-----------------------------|----------------------------|
@@ -16,8 +16,9 @@
 //! of a name counts its writer in a word of its CPU (`mnt_want_write`), so that a mount can become read-only.
 //!
 //! # What it is not
-//! A mount table: what is mounted is the directory itself, so a walk need not look for it. In the first kind the tree is taken to be the root file system, so that
-//! there is nothing to cross either: with a mount point on each path, the measurements of 2002 would count one
+//! A mount table: the mounted directory is the mount point itself, so a walk need not look for it.
+//! In the first kind the tree is taken to be the root file system, so that there is nothing to
+//! cross either: with a mount point on each path, the measurements of 2002 would count one
 //! acquisition of `dcache_lock` more a walk.
 //!
 //! # Source
@@ -272,7 +273,7 @@ impl<R: RawLock + 'static> Mounts for SequenceMounts<R> {
         self.rest.add(by);
     }
 
-    /// Nothing is kept still: what was read is read again if mounts changed, which here cannot show.
+    /// Nothing is kept unchanged: data are read again if mounts changed, which here cannot show.
     fn still(&self) {
         self.cross();
     }
@@ -305,9 +306,9 @@ impl<R: RawLock + 'static> Mounts for SequenceMounts<R> {
     }
 }
 
-/// What `statvfs(3)` reads: the list of mounts, and the mount's own flags.
+/// The data that `statvfs(3)` reads: the list of mounts, and the mount's own flags.
 pub(crate) struct MountList {
-    /// `namespace_sem`, and what each line is the path of.
+    /// `namespace_sem`, and the directory whose path each line has.
     namespace: RwSem<Vec<u32>, AlwaysQueue>,
     /// `mnt_flags`; bit 0: read-only.
     flags: AtomicU32,
@@ -325,8 +326,8 @@ impl MountList {
         self.flags.load(Relaxed) & 1 != 0
     }
 
-    /// Calls `each` with what is mounted, line by line of the list, which stays as it is meanwhile; then what the line of the
-    /// tree's mount shows.
+    /// Calls `each` with each mounted directory, line by line of the list, which does not change
+    /// meanwhile; then with the line of the tree's mount.
     pub(crate) fn is_read_only_by_list(&self, mut each: impl FnMut(u32)) -> bool {
         let lines = self.namespace.read();
         lines.iter().for_each(|&mounted| each(mounted));
@@ -347,7 +348,7 @@ impl<S: Scheme> Tree<S> {
         Ok(())
     }
 
-    /// Ends the last mount on `at`; its reference is the caller's to give back.
+    /// Ends the last mount on `at`; the caller must return its reference.
     pub(crate) fn unmount_from(&self, at: u32) -> Result<()> {
         let mut lines = self.mount_list.namespace.write();
         let last = lines.iter().rposition(|&mounted| mounted == at && at != ROOT).ok_or(Error::Invalid)?;

@@ -1,9 +1,10 @@
-//! What a waiter for a directory's mutex does: it sleeps, spins with all others on one word, or spins in a queue.
+//! The waiters for a directory's mutex: one sleeps, spins with all others on one word, or spins in
+//! a queue.
 //!
-//! A waiter of the semaphore, and of the first mutexes, went to sleep. Since 2.6.29 (March 2009) it spins for as long as the
-//! owner runs, with all other waiters on one word. Since 3.10 (2013) a queue stands in front of that word, so that one
-//! waiter at a time spins on it. The waiters offer their CPU when they have spun for long, which stands for the owner that
-//! does not run.
+//! A waiter of the semaphore, and of the first mutexes, went to sleep. Since 2.6.29 (March 2009) it
+//! spins for as long as the owner runs, with all other waiters on one word. Since 3.10 (2013) a
+//! queue is in front of that word, so that one waiter at a time spins on it. The waiters offer
+//! their CPU when they have spun for long, which models an owner that does not run.
 //!
 //! # Limitations
 //! The time in [`Spinning`] counts as time in spinlocks; a profile of the kernel has it under the mutex.

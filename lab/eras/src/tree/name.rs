@@ -1,9 +1,10 @@
 //! Names of entries, as atomic words: short ones in the entry, long ones in a separate table.
 //!
 //! # What it is
-//! Up to 32 bytes stand in the entry itself (`DNAME_INLINE_LEN`), as in every era; a longer name takes a block of 256.
-//! Names are read by walkers that hold no lock while a rename writes them, so they are words and not bytes, and what a
-//! reader makes of a torn one is its era's concern: it checks a sequence, or has the lock that renames take.
+//! Up to 32 bytes are in the entry itself (`DNAME_INLINE_LEN`), as in every era; a longer name
+//! takes a block of 256. Names are read by walkers that hold no lock while a rename writes them, so
+//! they are words and not bytes. The era decides how a reader handles a torn name: it checks a
+//! sequence, or has the lock that renames take.
 //!
 //! # Source
 //! `d_iname` and `d_name` of Linux's dentry; "external names" are those that do not fit.
@@ -47,7 +48,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// What of a name is on an entry's first line: `d_name`. 16 bytes.
+/// The part of a name that is on an entry's first line: `d_name`. 16 bytes.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct NameKey {
@@ -141,7 +142,8 @@ impl LongNames {
     /// Appends an entry's name to `out`.
     pub(crate) fn copy(&self, key: &NameKey, inline: &InlineName, out: &mut Vec<u8>) {
         let len = key.len.load(Relaxed) as usize;
-        // A name that is being changed may be without its block: the reader will find that it has to read again.
+        // A name that is being changed may be without its block: the reader will find that it must
+        // read again.
         let Some(words) = self.words(key, inline) else { return };
         let len = len.min(words.len() * 8);
         let from = out.len();
@@ -149,7 +151,7 @@ impl LongNames {
         out.truncate(from + len);
     }
 
-    /// The words that a name stands in; `None` if it is long and has no block: it is being changed.
+    /// The words of a name; `None` if it is long and has no block: it is being changed.
     fn words<'a>(&'a self, key: &NameKey, inline: &'a InlineName) -> Option<&'a [AtomicU64]> {
         if key.len.load(Relaxed) as usize <= INLINE {
             return Some(&inline.0);

@@ -1,4 +1,5 @@
-//! Counts, changes and reverse paths under `dcache_lock`: what 2.4, fastwalk, dcache_rcu and 2.6.32 have in common.
+//! Counts, changes and reverse paths under `dcache_lock`: the common part of 2.4, fastwalk,
+//! dcache_rcu and 2.6.32.
 //!
 //! # How it is locked
 //! | lock            | protects                                                                              |
@@ -11,9 +12,10 @@
 //!
 //! Order: a directory's mutex, `dcache_lock`, `vfsmount_lock` or `rename_lock`, an entry's lock.
 //!
-//! A count is moved by atomic operations. The one exception is what made this expensive: a `dput` that drops the last
-//! reference must do so under `dcache_lock` (`atomic_dec_and_lock`), to put the entry on the list of unused ones or to
-//! free it; so each `stat` of an otherwise unused file took the global lock at its end.
+//! A count is moved by atomic operations. One exception made this expensive: a `dput` that drops
+//! the last reference must do so under `dcache_lock` (`atomic_dec_and_lock`), to put the entry on
+//! the list of unused ones or to free it; so each `stat` of an otherwise unused file took the
+//! global lock at its end.
 //!
 //! Creating a file takes `dcache_lock` three times (the child's link, the inode's alias, the chain) and `inode_lock`
 //! once; removing it takes each once or twice.
@@ -40,13 +42,14 @@ use prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use prim::lockstat;
 use sync::{AlwaysQueue, RawLock};
 
-/// Entries that become unused between two searches for some to free: stands for the shortage of memory (chosen here).
+/// Entries that become unused between two searches for some to free: models the shortage of memory
+/// (chosen here).
 const PRUNE_EVERY: u32 = 128;
 
 /// Entries that such a search looks at, as `prune_dcache`'s batch.
 const PRUNE_AT_MOST: u32 = 128;
 
-/// What the eras with `dcache_lock` differ in.
+/// The differences between the eras with `dcache_lock`.
 pub(crate) trait Lookup: Sized + Send + Sync + 'static {
     /// The spinlock of the time.
     type Spin: RawLock + 'static;
@@ -136,8 +139,8 @@ impl<L: Lookup> OneLock<L> {
         f()
     }
 
-    /// The last reference to `number` may have gone: does what is to be done then. Gives the directory whose reference goes
-    /// with the entry.
+    /// The last reference to `number` may have been dropped: does the work that follows. Returns
+    /// the directory whose reference ends with the entry.
     fn put_last(tree: &Tree<Self>, number: u32) -> Option<u32> {
         let entry = tree.entry(number);
         let dir = {

@@ -1,4 +1,5 @@
-//! The operations of [`Process`] on a tree: what the system calls do around the era's own steps, the same for all eras.
+//! The operations of [`Process`] on a tree: the work of the system calls around the era's own
+//! steps, for all eras.
 //!
 //! # How it is locked
 //! A change or listing of a directory holds its mutex. Removal or replacement of a file holds that file's too. A rename
@@ -29,7 +30,8 @@ pub(crate) fn make<S: Scheme>(options: &Options) -> Box<dyn Era> {
     Box::new(Tree::<S>::new(options))
 }
 
-/// The border of the kernel: system time, on a CPU that is not taken away, and what the era holds during each operation.
+/// The border of the kernel: system time, on a CPU that is not taken away, and the locks that the
+/// era holds during each operation.
 ///
 /// The kernels that the eras re-create were built without preemption where figures were published: a thread lost its CPU
 /// in its own code or when it slept, never with a spinlock held.
@@ -280,7 +282,7 @@ impl<S: Scheme> Seat<'_, S> {
         Ok((S::walk(self.tree, &self.fs, &route)?, last))
     }
 
-    /// `path_put`: gives back what a walk got.
+    /// `path_put`: returns the references of a walk.
     fn release(&self, entry: u32) {
         S::put(self.tree, entry);
         self.tree.mounts.put();
@@ -356,7 +358,7 @@ impl<S: Scheme> Tree<S> {
         Ok(())
     }
 
-    /// What a name held on its entry goes with it.
+    /// The reference of a removed name on its entry ends with the name.
     fn name_went(&self, entry: u32) {
         self.files_changed(-1);
         if self.options.is_pinned {
@@ -384,7 +386,7 @@ impl<S: Scheme> Tree<S> {
         Ok(())
     }
 
-    /// Moves `entry` of the locked directory `from`; gives what it replaced, counted.
+    /// Moves `entry` of the locked directory `from`; returns the replaced entry, counted.
     fn rename_entry(&self, (from, entry): (u32, u32), to: u32, bytes: &[u8], is_slashed: bool) -> Result<Option<u32>> {
         self.check_alive(to)?;
         let name = Name::new(bytes)?;
@@ -420,7 +422,7 @@ impl<S: Scheme> Tree<S> {
         Ok(there)
     }
 
-    /// What forbids the move, but for the contents of a directory that is replaced.
+    /// The checks that may forbid the move, but for the contents of a directory that is replaced.
     fn check_rename(&self, (from, entry): (u32, u32), to: u32, there: Option<u32>, is_slashed: bool) -> Result<()> {
         let is_directory = self.inode(entry).is_directory();
         if !is_directory && is_slashed {
@@ -442,7 +444,7 @@ impl<S: Scheme> Tree<S> {
         }
     }
 
-    /// Locks what is about to be replaced; a directory must be empty.
+    /// Locks the entry that is about to be replaced; a directory must be empty.
     fn lock_replaced(&self, there: u32, is_directory: bool) -> Result<LockGuard<'_, S::Mutex, ()>> {
         let held = self.inode(there).lock();
         let is_empty = !is_directory || S::with_children(self, there, || self.next_child(there, None)).is_none();
@@ -460,7 +462,7 @@ impl<S: Scheme> Tree<S> {
         Locks { _inner: Some(self.inode(second).lock()), _outer: outer, _renaming: Some(renaming) }
     }
 
-    /// Whether `number` is `above` or lies below it. The caller must hold `renaming`.
+    /// Whether `number` is `above` or is below it. The caller must hold `renaming`.
     fn is_at_or_below(&self, mut number: u32, above: u32) -> bool {
         while number != above && number != ROOT {
             number = self.entry(number).parent();

@@ -1,15 +1,16 @@
 //! Free numbers of a table of fixed size: per-CPU magazines in front of one depot.
 //!
 //! # What it is
-//! A thread takes and returns numbers at its CPU's magazine, so that making and removing files shares no line for it;
-//! an empty one gets 32 from the depot, a full one gives as many to it. What waited for a grace period goes back to the
-//! CPU that freed it, whose caches it is in, as the callbacks of the kernel's RCU run where they were queued. That is
-//! Linux's slab allocator as far as an era needs it, and the same for every era: allocation is not what they differ in.
+//! A thread takes and returns numbers at its CPU's magazine, so that making and removing files
+//! shares no line for it; an empty one gets 32 from the depot, a full one gives as many to it.
+//! After a grace period a number is returned to the CPU that freed it, whose caches it is in, as
+//! the callbacks of the kernel's RCU run where they were queued. That is Linux's slab allocator as
+//! far as an era needs it, and the same for every era: they do not differ in allocation.
 //!
 //! # How it is locked
-//! A spinlock in each magazine, which only its owner takes, but for what comes back after a grace period and when the table
-//! is nearly full; and one in the depot. Only
-//! one is held at a time.
+//! A spinlock in each magazine, which only its owner takes, except for numbers that return after a
+//! grace period and when the table is nearly full; and one in the depot. Only one is held at a
+//! time.
 //!
 //! # Source
 //! J. Bonwick, J. Adams, "Magazines and Vmem" (USENIX ATC 2001).
@@ -20,7 +21,8 @@ use sync::SpinLock;
 /// Numbers that go to or come from the depot at a time.
 const BATCH: usize = 32;
 
-/// Numbers from which on a magazine gives some to the depot, and takes no more of what waited for a grace period.
+/// The length at which a magazine gives some numbers to the depot, and takes no more after a grace
+/// period.
 const LOADED: usize = 512;
 
 /// See the [module documentation](self).
@@ -74,7 +76,8 @@ impl Pool {
         }
     }
 
-    /// As [`give`](Self::give), for many, which go to the CPU index `cpu`: what was freed there is in its caches.
+    /// As [`give`](Self::give), for many, for the CPU index `cpu`: they are in the caches of the
+    /// CPU that freed them.
     pub(crate) fn give_all(&self, cpu: usize, mut numbers: Vec<u32>) {
         let mut own = self.own.get(cpu).0.lock();
         if own.len() < LOADED {

@@ -8,9 +8,10 @@
 //! | [`SeqExclusive`] | spinlock and write section | read section, again  | the spinlock alone, and only if something moved during a first pass |
 //!
 //! # Source
-//! `rename_lock` (Maneesh Soni and others, Linux 2.5.x). That `d_path` takes it as a writer is Nick Piggin's of 2009
-//! (Linux 2.6.38), when `dcache_lock` went; the shared way is Waiman Long's `seqrwlock` of January 2013; what was
-//! merged is his locking reader of Linux 3.12, which keeps out writers and others of its kind, but leaves the sequence alone.
+//! `rename_lock` (Maneesh Soni and others, Linux 2.5.x). `d_path` takes it as a writer since Nick
+//! Piggin's change of 2009 (Linux 2.6.38), which removed `dcache_lock`. The shared way is Waiman
+//! Long's `seqrwlock` of January 2013. His locking reader of Linux 3.12 was merged: it excludes
+//! writers and other locking readers, but leaves the sequence alone.
 
 use super::global_lock::{GlobalGuard, GlobalLock};
 use locks::lockstat::Class;
@@ -47,7 +48,8 @@ pub(crate) trait Renames: Send + Sync + 'static {
 #[repr(align(128))]
 pub(crate) struct SeqSpin<R: RawLock, const IS_EXCLUSIVE: bool = false> {
     lock: GlobalLock<R>,
-    /// On the line of the lock in the kernel; apart here, since the statistics stand between. Kinder to searches than it was.
+    /// On the line of the lock in the kernel; apart here, since the statistics are in between. This
+    /// is kinder to searches.
     seq: SeqCount,
 }
 
@@ -96,7 +98,7 @@ impl<R: RawLock + 'static, const IS_EXCLUSIVE: bool> Renames for SeqSpin<R, IS_E
     }
 }
 
-/// The same with reverse paths that take the spinlock alone.
+/// As [`SeqSpin`], with reverse paths that take the spinlock alone.
 pub(crate) type SeqExclusive<R> = SeqSpin<R, true>;
 
 /// A sequence lock with readers that keep writers out.

@@ -35,7 +35,7 @@ use prim::profile::{Tag, scope};
 /// More than there can be readers.
 const FREE: i32 = 0x0100_0000;
 
-/// See the [module documentation](self). It holds no data: what it guards is atomic.
+/// See the [module documentation](self). It holds no data: the guarded data are atomic.
 #[derive(Debug)]
 pub(crate) struct RwSpin(AtomicI32);
 

@@ -1,8 +1,8 @@
-//! What a generation of the directory cache decides: how it finds, counts, changes and climbs. The operations on top
-//! ([`operations`](super::operations)) are the same for all.
+//! The decisions of a generation of the directory cache: how it finds, counts, changes and climbs.
+//! The operations on top ([`operations`](super::operations)) are the same for all.
 //!
-//! Functions take the tree and not the scheme alone, since what they lock lies in both. *Counted* means: the caller holds
-//! a reference, which [`Scheme::put`] gives back.
+//! Functions take the tree and not the scheme alone, since the locked data are in both. *Counted*
+//! means: the caller holds a reference, which [`Scheme::put`] returns.
 
 use super::Tree;
 use super::count::Count;
@@ -17,12 +17,13 @@ use locks::lockstat::Class;
 use sync::rwsem::SlowPath;
 use sync::{RawLock, TasLock};
 
-/// An entry that moves. The mutexes of both directories are held, and those of what is replaced.
+/// An entry that moves. The mutexes of both directories are held, and the mutex of a replaced
+/// entry.
 pub(crate) struct Move<'a> {
     pub(crate) entry: u32,
     pub(crate) from: u32,
     pub(crate) to: u32,
-    /// What has the name now.
+    /// The entry that has the name now.
     pub(crate) replaced: Option<u32>,
     pub(crate) name: Name<'a>,
     /// The block of a long name.
@@ -32,9 +33,9 @@ pub(crate) struct Move<'a> {
 /// See the [module documentation](self).
 pub(crate) trait Scheme: Sized + Send + Sync + 'static {
     type Dentry: Dentry;
-    /// What protects one chain.
+    /// The lock of one chain.
     type BucketLock: Default + Send + Sync;
-    /// What waiters for a directory do.
+    /// The mutex of a directory, with its way to wait.
     type Mutex: RawLock + 'static;
     /// The slow path of a file's semaphore.
     type Readers: SlowPath + Send + Sync + 'static;
@@ -56,7 +57,7 @@ pub(crate) trait Scheme: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Goes along the route; the end, counted, and with it the mount.
+    /// Walks the route; returns the end, counted, and with it the mount.
     fn walk(tree: &Tree<Self>, fs: &FsStruct, route: &Route<'_>) -> Result<u32>;
 
     /// Where a walk begins, counted, and with it the mount.

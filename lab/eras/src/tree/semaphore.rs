@@ -34,7 +34,7 @@
 //! queue empty & no writer" (linux-kernel, July 2018; Linux 4.20).
 //!
 //! # Limitations
-//! A spinning writer cannot tell whether the owner runs, so it spins for a bounded time.
+//! A spinning writer cannot find out whether the owner runs, so it spins for a bounded time.
 
 use core::marker::PhantomData;
 use locks::lockstat::{Class, Measured};
@@ -82,7 +82,7 @@ pub(crate) struct Semaphore<P> {
     rule: PhantomData<P>,
 }
 
-/// What a semaphore has counted.
+/// The counts of a semaphore.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SemaphoreStats {
     /// Readers that took the wait lock.
@@ -91,7 +91,6 @@ pub(crate) struct SemaphoreStats {
     pub(crate) early_exits: u64,
     /// Readers that were woken with the semaphore.
     pub(crate) queued_readers: u64,
-    /// Writers that queued.
     pub(crate) queued_writers: u64,
     /// Times that a woken writer found the semaphore taken and slept again.
     pub(crate) lost_writers: u64,
@@ -166,7 +165,7 @@ impl<P: SlowPath> Semaphore<P> {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub(crate) fn stats(&self) -> SemaphoreStats {
         self.queue.lock().stats
     }
@@ -295,8 +294,9 @@ impl<P: SlowPath> Semaphore<P> {
         false
     }
 
-    /// Chooses the waiters to wake: the writer at the head (if `with_writer`), which stays in the queue and has nothing yet; or
-    /// all readers at the head, which have the semaphore from now on. Under the wait lock.
+    /// Chooses the waiters to wake: the writer at the head (if `with_writer`), which stays in the
+    /// queue and has nothing yet; or all readers at the head, which now have the semaphore. Under
+    /// the wait lock.
     fn mark(&self, queue: &mut Queue, with_writer: bool) -> Vec<Arc<Waiter>> {
         let Some(first) = queue.waiters.front() else { return Vec::new() };
         if first.is_writer {
@@ -406,7 +406,8 @@ mod tests {
         check::<EarlyExit>();
     }
 
-    /// What is counted for a reader that came while a writer was in, and has the wait lock after that has left.
+    /// The counts for a reader that came while a writer was in, and has the wait lock after the
+    /// writer has left.
     fn late_reader<P: SlowPath + Send + Sync>() -> [u64; 3] {
         let semaphore = Semaphore::<P>::new(&Class::new("wait_lock"));
         std::thread::scope(|s| {

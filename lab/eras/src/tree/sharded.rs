@@ -35,7 +35,8 @@ impl<R: RawLock> Sharded<R> {
         shard.head.insert(number, links);
     }
 
-    /// Takes and gives back the lock of the calling CPU's part: for a list whose members are not kept.
+    /// Takes and releases the lock of the calling CPU's part: for a list whose members are not
+    /// kept.
     pub(crate) fn touch(&self) {
         prim::lockstat::named(|| NAME);
         drop(self.0.this().lock.lock());

@@ -1,4 +1,4 @@
-//! The tree's check of itself, for tests: that every count, chain and list is what it must be in an idle tree.
+//! The tree's check of itself, for tests: of every count, chain and list in an idle tree.
 
 use super::Tree;
 use super::count::Count;
@@ -62,7 +62,7 @@ fn check_entry<S: Scheme>(tree: &Tree<S>, number: u32, children: u32) -> Verdict
     demand(seq & 1 == 0, || format!("entry {number} is for ever being written"))
 }
 
-/// What a directory's inode records of its names.
+/// Checks the records in a directory's inode of its names.
 fn check_directory<S: Scheme>(tree: &Tree<S>, number: u32, children: u32) -> Verdict {
     let inode = tree.inode(number);
     let below = core::iter::successors(tree.next_child(number, None), |&child| tree.next_child(number, Some(child)));

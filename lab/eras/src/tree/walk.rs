@@ -9,13 +9,14 @@ use super::scheme::Scheme;
 use crate::era::{Error, Result};
 use crate::path::{Component, Components, Route};
 
-/// Goes along the route from its beginning; the end, counted, and with it the mount.
+/// Walks the route from its beginning; returns the end, counted, and with it the mount.
 pub(crate) fn counted_walk<S: Scheme>(tree: &Tree<S>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
     let start = S::start(tree, fs, route.is_absolute);
     go_on(tree, start, route.components, route.to_directory)
 }
 
-/// Goes on from the counted entry `at`, whose reference and mount it takes over; gives the end with the same.
+/// Continues from the counted entry `at`, whose reference and mount it takes over; returns the end
+/// with a reference and a mount.
 pub(crate) fn go_on<S: Scheme>(
     tree: &Tree<S>,
     mut at: u32,
@@ -43,7 +44,8 @@ fn step<S: Scheme>(tree: &Tree<S>, at: u32, component: Component<'_>) -> Result<
 }
 
 impl<S: Scheme> Tree<S> {
-    /// What every walk does before it looks a component up in `at`: checks that it may, and hashes. `None`: `..`.
+    /// The first steps of every walk for a component in `at`: it checks that it may look it up, and
+    /// hashes. `None`: `..`.
     pub(crate) fn look<'p>(&self, at: u32, component: Component<'p>) -> Result<Option<Name<'p>>> {
         if !self.inode(at).is_directory() {
             return Err(Error::NotDirectory);

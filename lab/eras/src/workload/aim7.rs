@@ -1,10 +1,11 @@
 //! The AIM7 multiuser benchmark: its workload `short`, and in [`mix`] the six others that were published with it.
 //!
-//! Stands for Waiman Long's figures for the lockless reference count, linux-kernel 2013. In `short`, nearly all of the
-//! spin time was `dget_parent` and `dput` of one directory that all jobs' files are in; so a step is one job turn: user
-//! time, a hold on the common directory, and a `stat` in a directory of the job's own. The published 10 to 100 users
-//! left CPUs idle (`fork`, `wait` and the serial parts between jobs), which `idle_permille` and `idle_ns` stand for.
-//! Users are workers: on a simulated machine there may be more of them than CPUs.
+//! Models Waiman Long's figures for the lockless reference count, linux-kernel 2013. In `short`,
+//! nearly all of the spin time was `dget_parent` and `dput` of one directory that all jobs' files
+//! are in; so a step is one job turn: user time, a hold on the common directory, and a `stat` in a
+//! directory of the job's own. The published 10 to 100 users left CPUs idle (`fork`, `wait` and the
+//! serial parts between jobs), which `idle_permille` and `idle_ns` model. Users are workers: on a
+//! simulated machine there may be more of them than CPUs.
 
 pub(super) mod mix;
 

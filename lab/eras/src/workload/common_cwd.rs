@@ -1,10 +1,11 @@
 //! Lookups of one name in a working directory that all processes have in common.
 //!
-//! Stands for what was said of the store-free walk in October 2009: it makes lookups of different names scale, while the
-//! last component, and a common working directory before, are still written by all. A step is one `stat` of a path of one
-//! component. With the store-free walk the directory is not written; the name is, unless `is_own` gives each worker its own.
-//! The first `renamers` workers move a private file to and fro in another directory instead: what each walk of an outer
-//! sequence notices, and no walk of a sequence in each entry.
+//! Models a statement about the store-free walk of October 2009: it makes lookups of different
+//! names scale, while the last component, and a common working directory before, are still written
+//! by all. A step is one `stat` of a path of one component. With the store-free walk the directory
+//! is not written; the name is, unless `is_own` gives each worker its own. The first `renamers`
+//! workers move a private file to and fro in another directory instead: each walk of an outer
+//! sequence notices that, and no walk of a sequence in each entry.
 
 use super::parameter::load;
 use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace, renamer};

@@ -1,9 +1,10 @@
 //! Containers that start: each mounts a few directories, looks names up in them, and unmounts them when it ends. And the
 //! same mounts beside walkers that have nothing to do with them.
 //!
-//! No publication stands behind the figures: what a big machine does when it starts many containers at once is the load
-//! under which the global mount lock of Linux became a per-CPU one (2009), and that a sequence (2013). Each mount here is a
-//! directory bound to itself, in one namespace; its tables of other namespaces are not copied.
+//! No publication has such figures. It is the load of a big machine that starts many containers at
+//! once: under it the global mount lock of Linux became a per-CPU one (2009), and then a sequence
+//! (2013). Each mount here is a directory bound to itself, in one namespace; its tables of other
+//! namespaces are not copied.
 //!
 //! `container-start`: a step is one container. `mounts`: a step is one `stat` by a walker; the first `mounters` workers
 //! mount and unmount instead.

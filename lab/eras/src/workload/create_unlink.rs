@@ -1,9 +1,11 @@
 //! Creating and unlinking a file: all workers in one directory, or each in its own.
 //!
-//! Stands for Nick Piggin's table on a 64-way ia64, linux-kernel, October 2009. Each worker is a process that has gone
-//! to its directory and names its file relative to it. A step is one `creat`, `close` and `unlink`.
+//! Models Nick Piggin's table on a 64-way ia64, linux-kernel, October 2009. Each worker is a
+//! process that has changed to its directory and names its file relative to it. A step is one
+//! `creat`, `close` and `unlink`.
 //!
-//! What a file system does under the directory's lock is the era's to say; what it does outside is `kernel_ns` here.
+//! The era decides the file system's work under the directory's lock; its work outside is
+//! `kernel_ns` here.
 
 use super::parameter::load;
 use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};

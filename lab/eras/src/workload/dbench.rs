@@ -1,4 +1,4 @@
-//! `dbench`: what a file server does for `NetBench` clients, without the network.
+//! `dbench`: the work of a file server for `NetBench` clients, without the network.
 //!
 //! Stands for the runs of the vfs-scale and store-free path walking patches (Jens Axboe and Nick Piggin, linux-kernel,
 //! October 2009). A step is one operation of the load file. The shares are those that dbench 4 prints for its
@@ -194,7 +194,7 @@ impl Client<'_> {
     }
 }
 
-/// The operation must find that there is no such file.
+/// The operation must report that the file does not exist.
 fn expect_missing(answer: Result<()>) -> Result<()> {
     match answer {
         Err(Error::NoEntry) => Ok(()),

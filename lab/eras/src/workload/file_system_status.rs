@@ -1,8 +1,9 @@
 //! `statvfs(3)` alone: by the list of mounts or by the mount, as the era does.
 //!
-//! Stands for the part of dbench that was most of its profile in October 2009: the C library read the list of mounts, whose
-//! lines are reverse paths of what is mounted. Here `mounts` directories are mounted, two components deep, so that a line has
-//! a path. (With the era's option `mounts` set to 0 the list has no other lines.) A step is one call.
+//! Models the part of dbench that was most of its profile in October 2009: the C library read the
+//! list of mounts, whose lines are reverse paths of the mounted directories. Here `mounts`
+//! directories are mounted, two components deep, so that a line has a path. (With the era's option
+//! `mounts` set to 0 the list has no other lines.) A step is one call.
 
 use super::parameter::load;
 use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};

@@ -1,7 +1,8 @@
 //! `find -size 0`: every directory listed, every file in it looked at.
 //!
-//! Stands for the `find $HOME -size 0b` of the 2013 patches' "other tests" (Waiman Long, linux-kernel). Each worker is a
-//! process that goes over the whole tree, each from a different place. A step is one file.
+//! Models the `find $HOME -size 0b` of the 2013 patches' "other tests" (Waiman Long, linux-kernel).
+//! Each worker is a process that visits the whole tree, each from a different place. A step is one
+//! file.
 
 use super::parameter::load;
 use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
@@ -55,14 +56,14 @@ struct Finder<'a> {
     process: Box<dyn Process + 'a>,
     /// The directory after the one that `names` are of.
     next: usize,
-    /// What is left of the directory that was listed.
+    /// The remaining names of the directory that was listed.
     names: Vec<Vec<u8>>,
     /// Room for one path.
     path: Vec<u8>,
 }
 
 impl Finder<'_> {
-    /// Goes into the next directory and lists it.
+    /// Enters the next directory and lists it.
     fn descend(&mut self) -> Result<()> {
         let directory = self.home.shared[self.next].as_bytes();
         self.next = (self.next + 1) % self.home.shared.len();

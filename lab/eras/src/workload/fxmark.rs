@@ -1,15 +1,16 @@
 //! `FxMark`'s metadata workloads, under `FxMark`'s names.
 //!
-//! Source: Min, Kashyap, Maass, Kang, Kim: "Understanding Manycore Scalability of File Systems", USENIX ATC 2016, and the
-//! benchmark's published source. The names say it: M for metadata, then R for reading or W for writing, then what (`RP`
-//! path resolution, `RD` reading a directory, `WC` creation, `WU` unlinking, `WR` renaming), then how much is shared: L
-//! (private), M (a common directory or tree), H (one path).
+//! Source: Min, Kashyap, Maass, Kang, Kim: "Understanding Manycore Scalability of File Systems",
+//! USENIX ATC 2016, and the benchmark's published source. The names are made of M for metadata,
+//! then R for reading or W for writing, then the operation (`RP` path resolution, `RD` reading a
+//! directory, `WC` creation, `WU` unlinking, `WR` renaming), then how much is shared: L (private),
+//! M (a common directory or tree), H (one path).
 //!
 //! # Limitations
-//! `FxMark` writes until the disk is full or the time is up. Here a worker has `files` files: where they run out, it
-//! puts the tree back within its step, and so what is measured then has a share of the opposite operation. A listing is
-//! one step; `FxMark` counts calls of `readdir`. `MRPM`'s tree has `branching` to the power of five files; `FxMark`'s 8
-//! makes 32,768 of them.
+//! `FxMark` writes until the disk is full or the time is up. Here a worker has `files` files: where
+//! they run out, it puts the tree back within its step, so the measurement then has a share of the
+//! opposite operation. A listing is one step; `FxMark` counts calls of `readdir`. `MRPM`'s tree has
+//! `branching` to the power of five files; `FxMark`'s 8 makes 32,768 of them.
 
 use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Process, Result};
@@ -222,7 +223,7 @@ impl Stage for Made<'_, Load> {
 }
 
 impl Load {
-    /// What the program and the rest of the kernel take for an operation.
+    /// The time of the program and the rest of the kernel for an operation.
     fn pace(self) {
         pace::user(self.user_ns);
         pace::kernel(self.kernel_ns);

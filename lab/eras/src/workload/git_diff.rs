@@ -1,9 +1,10 @@
 //! `git diff` with everything cached: an `lstat` of every file of a kernel-like tree.
 //!
-//! Stands for Nick Piggin's and Jens Axboe's figures to linux-kernel, October 2009. Serial: each worker is a process that
-//! goes over the whole tree (the publication has one). Threads, as `core.preloadIndex` makes them: all workers belong to
-//! one process, so they share its root and working directory, and each has its own share of the tree. Paths are
-//! relative to the tree's top, as git's are. A step is one file.
+//! Models Nick Piggin's and Jens Axboe's figures to linux-kernel, October 2009. Serial: each worker
+//! is a process that visits the whole tree (the publication has one). Threads, as
+//! `core.preloadIndex` makes them: all workers belong to one process, so they share its root and
+//! working directory, and each has its own share of the tree. Paths are relative to the tree's top,
+//! as git's are. A step is one file.
 
 use super::parameter::load;
 use super::{Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
@@ -40,7 +41,7 @@ pub(super) const THREADS: WorkloadEntry = WorkloadEntry {
 const TOP: usize = 20;
 const MIDDLE: usize = 6;
 
-/// Where the tree lies.
+/// The place of the tree.
 const TREE: &str = "/home/user/linux";
 
 impl GitDiff {
@@ -99,7 +100,7 @@ impl Index<'_> {
         }
     }
 
-    /// What a worker does for one file: the closures differ only in whose process it is.
+    /// A worker's step for one file: the closures differ only in whose process it is.
     fn step(&self, process: &dyn Process, path: &str) -> Result<()> {
         pace::user(self.load.user_ns);
         process.stat(path.as_bytes())?;

@@ -1,6 +1,7 @@
 //! Making the trees that workloads begin with.
 //!
-//! Everything here goes through a process of the era, as a program would. Setting up is single-threaded.
+//! Everything here is done through a process of the era, as a program would. Setting up is
+//! single-threaded.
 
 use crate::era::{Error, Process, Result};
 

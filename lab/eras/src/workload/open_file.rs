@@ -1,4 +1,4 @@
-//! A process with one file open, which it closes when it goes.
+//! A process with one file open, which it closes when it ends.
 
 use crate::era::{Era, Handle, Process, Result};
 

@@ -1,5 +1,6 @@
-//! Time that passes between operations of a workload, in the program or in the kernel. All of it is simulated: on real
-//! hardware these functions do nothing, so that what is measured there is the directory cache alone.
+//! Time that passes between operations of a workload, in the program or in the kernel. All of it is
+//! simulated: on real hardware these functions do nothing, so that only the directory cache is
+//! measured there.
 
 use prim::profile::{Tag, scope};
 

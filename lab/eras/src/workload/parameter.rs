@@ -1,4 +1,4 @@
-//! What can be set on a workload: numbers with names, units, bounds and defaults.
+//! Settings of a workload: numbers with names, units, bounds and defaults.
 //!
 //! Not a configuration format: values arrive one by one, from a command line or a job. There is nothing to lock.
 
@@ -14,7 +14,7 @@ pub struct Parameter {
     pub default: u64,
     /// The least and the greatest value that make sense.
     pub bounds: (u64, u64),
-    /// What it is, and where the default comes from.
+    /// Its meaning, and the source of the default.
     pub what: &'static str,
 }
 
@@ -44,7 +44,7 @@ pub struct Parameters {
     asked: BTreeMap<&'static str, u64>,
 }
 
-/// What the value of a parameter can be.
+/// A type of the value of a parameter.
 pub(super) trait Setting {
     fn of(value: u64) -> Self;
 }
@@ -67,8 +67,8 @@ impl Setting for bool {
     }
 }
 
-/// Defines a load by its parameters, `NAME: type = kind(default, ..)`, and by what else distinguishes its entries in the
-/// catalogue. Each parameter is a field of the load.
+/// Defines a load by its parameters, `NAME: type = kind(default, ..)`, and by the other differences
+/// of its entries in the catalogue. Each parameter is a field of the load.
 macro_rules! load {
     ($load:ident $(($($other:ident: $of:ty),*))? { $($name:ident: $type:ty = $kind:ident($($value:expr),* $(,)?);)* }) => {
         const PARAMETERS: &[Parameter] = &[$(Parameter::$kind(stringify!($name), $($value),*)),*];
@@ -92,7 +92,7 @@ impl Parameters {
     /// Takes the requested values; the last value of a name counts.
     ///
     /// # Errors
-    /// A name that is not among `known`, or a value out of bounds.
+    /// The name is not among `known`, or the value is out of bounds.
     pub(super) fn new<'a>(
         known: &'static [Parameter],
         values: impl IntoIterator<Item = (&'a str, u64)>,
@@ -111,7 +111,7 @@ impl Parameters {
         Ok(Self { known, asked })
     }
 
-    /// The value of the parameter `name`; 0 if the load has no such parameter.
+    /// The value of the parameter `name`; 0 if the load does not have it.
     pub(super) fn get<T: Setting>(&self, name: &str) -> T {
         let default = || self.known.iter().find(|parameter| parameter.name == name).map_or(0, |known| known.default);
         T::of(self.asked.get(name).copied().unwrap_or_else(default))

@@ -1,9 +1,9 @@
 //! A storm of `pread` on one file, with a rare write: many readers and few writers on one sleeping reader/writer lock.
 //!
-//! Stands for the run that goes with the 2018 patch to the reader/writer semaphore (Waiman Long, linux-kernel, July
-//! 2018): `pread64` by many CPUs on one XFS file. What is published is the system's share of CPU time, not the
-//! program's times; those were found by a search for a regime in which the early exit makes a
-//! difference, so they show the direction and prove no size. A step is one call.
+//! Models the run that accompanies the 2018 patch to the reader/writer semaphore (Waiman Long,
+//! linux-kernel, July 2018): `pread64` by many CPUs on one XFS file. The system's share of CPU time
+//! is published, not the program's times. A search for a regime in which the early exit makes a
+//! difference found these times, so they show the direction and prove no size. A step is one call.
 
 use super::open_file::OpenFile;
 use super::parameter::load;

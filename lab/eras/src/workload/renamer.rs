@@ -1,11 +1,11 @@
-//! Workers that rename a file to and fro: what moves names beside the load that a figure is of.
+//! Workers that rename a file to and fro: they move names beside the load of a figure.
 //!
 //! A private file is in `/tmp`, where no other worker has one; `reverse-path` moves the components of a common path.
 
 use super::{Worker, layout, pace};
 use crate::era::{Process, Result};
 
-/// What the parameter `pause_ns` of each workload with renamers of private files is.
+/// The meaning of the parameter `pause_ns` of each workload with renamers of private files.
 pub(super) const PAUSE: &str = "a renamer's time between two renames (chosen here)";
 
 /// Makes the private files of `renamers` workers, which have the first indexes.

@@ -1,11 +1,12 @@
-//! Reverse paths beside a database: readers ask for the path of an open file, writers write.
+//! Reverse paths beside a database: readers request the path of an open file, writers write.
 //!
-//! Stands for the SLOB runs of the `rename_lock` patches (Waiman Long, linux-kernel 2013): database processes on one
-//! machine, some of which keep asking for paths (`d_path`, as `/proc/PID/maps` and `getcwd` do). All have a data file at
-//! depth 4 open, so they share its entries. A reader's step is user time, other kernel time and one reverse path; a
-//! writer's, user time, a write and a `stat` of a private log, and a reverse path. The first `writers` workers write, the
-//! next `movers` rename components of the file's path to and fro; all others read. The times are exponentially distributed
-//! around their means.
+//! Models the SLOB runs of the `rename_lock` patches (Waiman Long, linux-kernel 2013): database
+//! processes on one machine, some of which often request paths (`d_path`, as `/proc/PID/maps` and
+//! `getcwd` do). All have a data file at depth 4 open, so they share its entries. A reader's step
+//! is user time, other kernel time and one reverse path; a writer's, user time, a write and a
+//! `stat` of a private log, and a reverse path. The first `writers` workers write, the next
+//! `movers` rename components of the file's path to and fro; all others read. The times are
+//! exponentially distributed around their means.
 
 use super::open_file::OpenFile;
 use super::parameter::load;
@@ -119,7 +120,8 @@ impl Database<'_> {
         Ok(OpenFile::of(process, handle))
     }
 
-    /// Renames component `index` of the data file's path in its directory, wherever that is by then, and back.
+    /// Renames component `index` of the data file's path in its directory, wherever that is at the
+    /// moment, and back.
     fn mover(&self, index: usize, random: Random) -> Result<Box<dyn Worker + '_>> {
         let mover_user_ns = self.load.mover_user_ns;
         let process = self.era.process();

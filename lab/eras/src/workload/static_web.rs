@@ -55,7 +55,7 @@ impl StaticWeb {
         let mut paths = Vec::new();
         while paths.len() < self.files {
             let files = FILES_IN_A_DIRECTORY.min(self.files - paths.len());
-            // A path of one component has no directory to be in.
+            // A path of one component has no directory.
             let directory = match depth {
                 1 => String::new(),
                 _ => format!("{above}/{name}dir{:05}", paths.len() / FILES_IN_A_DIRECTORY),

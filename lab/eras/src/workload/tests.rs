@@ -1,4 +1,5 @@
-//! Every workload on a small tree of the plainest era, with no more room than it says it needs, and on all eras.
+//! Every workload on a small tree of the plainest era, with no more room than it requests, and on
+//! all eras.
 
 mod recorded;
 
@@ -16,8 +17,8 @@ fn small(entry: &WorkloadEntry) -> impl Iterator<Item = (&'static str, u64)> {
     SMALL.into_iter().filter(|(name, _)| entry.parameters.iter().any(|parameter| parameter.name == *name))
 }
 
-/// Runs a workload with its workers taking turns, on a tree with room for the entries that it says it has at most. Gives
-/// the era, and the operations of the workers that reached it.
+/// Runs a workload with its workers taking turns, on a tree with room for the entries that it
+/// requests at most. Returns the era, and the operations of the workers that reached it.
 fn run(entry: &WorkloadEntry, workers: usize, seed: u64) -> (Recorded, u64) {
     let workload = entry.make(small(entry)).expect("small values are within bounds");
     let era = Recorded::with_room(workload.entries(workers));

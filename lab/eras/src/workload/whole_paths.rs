@@ -1,10 +1,11 @@
 //! Lookups of paths in a common tree beside one worker that renames a directory.
 //!
-//! Stands for nothing that was published: it shows what a table of whole paths does under changes of directories. The tree
-//! is that of `MRPM`: `branching` names in each directory of five levels, below `/tree`. A step of a looker is one `stat` of
-//! a random path. The first worker waits and renames a directory away and back: one that no looker's path passes, though
-//! paths through it were looked up (`moved` = 1), or `/tree` itself (`moved` = 2), so a looker may find nothing
-//! for a moment. With `moved` = 0 it waits only.
+//! Models nothing that was published: it shows the effect of changes of directories on a table of
+//! whole paths. The tree is as in `MRPM`: `branching` names in each directory of five levels, below
+//! `/tree`. A step of a looker is one `stat` of a random path. The first worker waits and renames a
+//! directory away and back: a directory that no looker's path passes, though paths through it were
+//! looked up (`moved` = 1), or `/tree` itself (`moved` = 2), so a looker may find nothing for a
+//! moment. With `moved` = 0 it waits only.
 
 use super::parameter::load;
 use super::{Made, Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};

@@ -27,7 +27,7 @@ const MEETING: Duration = Duration::from_micros(20);
 /// A chunk, or a late start, that is longer than this means that the thread was off its CPU.
 const OFF_CPU: Duration = Duration::from_micros(20);
 
-/// What a chunk should take: little beside [`OFF_CPU`], much beside a look at the clock.
+/// The intended time of a chunk: little beside [`OFF_CPU`], much beside a look at the clock.
 const CHUNK_NS: f64 = 2000.0;
 
 /// Two CPUs, and whether threads stay on them.
@@ -78,8 +78,8 @@ pub(super) fn chunk_of(ns: f64) -> u32 {
     (CHUNK_NS / ns.max(0.25)).clamp(1.0, 8000.0) as u32
 }
 
-/// Nanoseconds from one operation to the next, of all threads together. `step(thread, chunk)` does up to `chunk`
-/// operations and answers how many it did. `None`: too few bursts were undisturbed.
+/// Nanoseconds from one operation to the next, of all threads together. `step(thread, chunk)` does
+/// up to `chunk` operations and returns how many it did. `None`: too few bursts were undisturbed.
 pub(super) fn ns_per_operation(
     pair: Pair,
     threads: usize,
@@ -119,7 +119,7 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// What one thread did in one burst.
+/// The record of one thread in one burst.
 struct Burst {
     /// Operations by nanosecond.
     per_ns: f64,

@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// Where a loop's data lies.
+/// The place of a loop's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataLine {
@@ -62,8 +62,9 @@ impl DataLine {
     }
 }
 
-/// What is done with a loop's section. `make` makes a lock and its data and answers with a closure that takes
-/// the result of private work, goes once through the section and returns what it wrote: a visitor, so that neither side pays for a call through a pointer.
+/// The action on a loop's section. `make` makes a lock and its data and returns a closure that
+/// takes the result of private work, passes once through the section and returns the value that it
+/// wrote: a visitor, so that neither side pays for a call through a pointer.
 pub(super) trait Visitor {
     type Output;
 
@@ -88,8 +89,8 @@ macro_rules! sections {
             #[repr(align(128))]
             struct Line(AtomicU64);
 
-            /// The data lies beside the lock's data, not in it: the simulated machine charges for each look through a
-            /// guard.
+            /// The data is beside the lock's data, not in it: the simulated machine charges for
+            /// each look through a guard.
             #[repr(C, align(128))]
             struct Place<R> {
                 lock: Lock<R, ()>,

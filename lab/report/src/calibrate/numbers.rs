@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence};
 
-/// What was measured, in nanoseconds.
+/// The measured times, in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Numbers {
     /// A load that depends on the one before it.
@@ -22,7 +22,7 @@ pub struct Numbers {
     pub store_ns: f64,
     /// `fetch_add` on a line of our own.
     pub rmw_ns: f64,
-    /// What a full fence adds to a store.
+    /// The time that a full fence adds to a store.
     pub fence_ns: f64,
     /// A spin hint.
     pub pause_ns: f64,

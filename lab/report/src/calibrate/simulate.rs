@@ -6,7 +6,8 @@
 //! fitted so that two CPUs adding to one word take as long as they took.
 //!
 //! # What it is not
-//! A preset: memory, caches and what the system does are plain assumptions here, and the loops touch none of them.
+//! A preset: memory, caches and system costs are plain assumptions here, and the loops touch none
+//! of them.
 
 use super::loops::{self, DataLine, Kind};
 use super::numbers::{Numbers, Pingpong};
@@ -70,7 +71,7 @@ pub(super) fn host(numbers: &Numbers, pingpong: Pingpong) -> Machine {
     }
 }
 
-/// The same machine with a store buffer.
+/// `machine` with a store buffer.
 pub(super) fn with_buffer(machine: &Machine) -> Machine {
     // Zen 5: 104 stores (AMD's optimization guide); misses as Zen 4's 24 (Chips and Cheese).
     machine.clone().with_window(104, 24)
@@ -141,7 +142,7 @@ fn ns_per_section<S: Fn(u64) -> u64 + Send + Sync + 'static>(
 mod tests {
     use super::*;
 
-    /// What a processor with near CPUs gave, and one with far ones.
+    /// The results of a processor with near CPUs, and of one with far ones.
     #[test]
     fn the_fitted_host_adds_to_a_contended_word_as_fast_as_the_machine_did() {
         for turn_ns in [50.0, 220.0] {

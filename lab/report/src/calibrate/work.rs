@@ -1,9 +1,10 @@
 //! Private work natively: a chain of operations on registers that touches no memory.
 //!
 //! # What it is
-//! Each turn needs the result of the one before it, so a turn takes the same time in a short chain as in a long one. The
-//! chain begins with what the section read: on an out-of-order processor, work that needs nothing of the section would run
-//! while the CPU waits for the lock's line, and the loop would not be the one that is simulated.
+//! Each turn needs the result of the one before it, so a turn takes the same time in a short chain
+//! as in a long one. The chain begins with the value that the section read: on an out-of-order
+//! processor, work that needs nothing of the section would run while the CPU waits for the lock's
+//! line, and the loop would not be the one that is simulated.
 //!
 //! # What it is not
 //! A sum in memory, as it was before: some processors forward a store to the next load in no time, but not at each

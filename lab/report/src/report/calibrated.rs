@@ -1,5 +1,5 @@
-//! What the last calibration found, as the report shows it: `lab/outcomes/calibration.json`, which is the output of
-//! `lightfoot-lab calibrate --json`.
+//! The result of the last calibration, as the report shows it: `lab/outcomes/calibration.json`,
+//! which is the output of `lightfoot-lab calibrate --json`.
 
 use crate::calibrate::{DataLine, Dropped, ErrorOf, LoopRow};
 use core::fmt::Write as _;

@@ -1,8 +1,10 @@
-//! One section of the report: jobs to run, figures read from their outcomes, what was published, and what must hold.
+//! One section of the report: jobs to run, figures read from their outcomes, published figures, and
+//! claims.
 //!
-//! An experiment is data with closures: the cells say what runs, the rows say what is read from the outcomes and set
-//! beside which published figure, the claims say what must hold in every variation. Nothing in it can depend on the cell
-//! but what the published measurement itself varied, for cells take the experiment's one set of parameters.
+//! An experiment is data with closures: the cells define the runs, the rows define the figures that
+//! are read from the outcomes and the published figure beside each, the claims define the
+//! statements that must hold in every variation. Only the variables of the published measurement
+//! itself can depend on the cell, for cells take the experiment's one set of parameters.
 
 use super::input::Input;
 use super::tolerance::{Reason, Tolerance};
@@ -18,27 +20,27 @@ pub struct Experiment {
     pub name: &'static str,
     /// The heading.
     pub title: &'static str,
-    /// The published tables that it answers, by their names in `published.toml`.
+    /// The published tables that it reproduces, by their names in `published.toml`.
     pub sources: &'static [&'static str],
-    /// What is run, in Markdown.
+    /// The experiment, in Markdown.
     pub about: &'static str,
     /// Numbers that were chosen.
     pub inputs: Vec<Input>,
-    /// What runs.
+    /// The runs.
     pub cells: Vec<Cell>,
-    /// What is read from it.
+    /// The figures that are read from them.
     pub rows: Vec<Row>,
     /// Rows that are shown together, in a separate table.
     pub grids: Vec<Grid>,
     /// Why rows are far from the published figures.
     pub reasons: Vec<Reason>,
-    /// What must hold.
+    /// The statements that must hold.
     pub claims: Vec<Claim>,
-    /// What is drawn.
+    /// The drawings.
     pub figures: Vec<Figure>,
     /// Whether it is run under the corners of the box too.
     pub has_box: bool,
-    /// What differs from what was published, and why, in Markdown.
+    /// The differences from the publication, with reasons, in Markdown.
     pub remarks: &'static str,
     /// Where another era is ahead of Lightfoot, from the figures.
     pub summary: Option<Summary>,
@@ -49,17 +51,17 @@ pub type Summary = Box<dyn Fn(&Figures<'_>) -> Vec<String>>;
 
 /// One run.
 pub struct Cell {
-    /// By what rows find its outcome.
+    /// The key by which rows find its outcome.
     pub key: String,
-    /// What runs.
+    /// The run.
     pub job: Job,
 }
 
 /// One figure.
 pub struct Row {
-    /// What it is, with its unit.
+    /// Its name, with its unit.
     pub label: String,
-    /// What was published.
+    /// The published figure.
     pub published: Option<f64>,
     /// How far the simulated figure may be from it.
     pub tolerance: Tolerance,
@@ -99,7 +101,7 @@ impl Row {
 
 /// Rows of an experiment as a table: a line of figures for each name.
 pub struct Grid {
-    /// The heads of the columns, that of the names first.
+    /// The heads of the columns, the names' head first.
     pub head: Vec<String>,
     /// A name, and the labels of the rows in its line.
     pub lines: Vec<(String, Vec<String>)>,
@@ -120,7 +122,7 @@ impl Grid {
 pub struct Claim {
     /// In a sentence.
     pub text: &'static str,
-    /// Whether the figures say so.
+    /// Whether the figures confirm it.
     pub holds: Box<dyn Fn(&Figures<'_>) -> bool>,
     /// Why it does not hold in every run, if it does not.
     pub unless: Option<&'static str>,
@@ -141,22 +143,23 @@ pub struct Figure {
     pub name: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// What is drawn in it.
+    /// The content of the figure.
     pub drawing: Drawing,
 }
 
-/// What is drawn.
+/// The content of a figure.
 pub enum Drawing {
     /// Curves over the number of CPUs; several panels with the same axes, each with its heading.
     Curves {
-        /// What the vertical axis shows.
+        /// The unit of the vertical axis.
         unit: &'static str,
         /// The curves of each panel.
         panels: Vec<(String, Vec<Sketch>)>,
     },
     /// A line for each row: the published figure and the range of the simulated ones.
     Dots {
-        /// What the horizontal axis shows; nothing where figures of several units are divided by the published ones.
+        /// The unit of the horizontal axis; nothing where figures of several units are divided by
+        /// the published ones.
         unit: Option<&'static str>,
         /// A short name, and the row's label.
         rows: Vec<(String, String)>,
@@ -181,7 +184,7 @@ impl Sketch {
         Self { name: name.into(), era, is_published: false, points: points.collect() }
     }
 
-    /// The published curve beside that of `era`.
+    /// The published curve beside the curve of `era`.
     pub fn published(name: impl Into<String>, era: &'static str, points: impl Iterator<Item = (f64, String)>) -> Self {
         Self { is_published: true, ..Self::new(name, era, points) }
     }

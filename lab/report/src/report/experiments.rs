@@ -50,7 +50,7 @@ pub(super) fn all(published: &Published) -> Vec<Experiment> {
     ]
 }
 
-/// What the cells of an experiment have in common.
+/// The common part of an experiment's cells.
 #[derive(Clone)]
 struct Setting {
     machine: Machine,
@@ -92,7 +92,7 @@ impl Setting {
         self
     }
 
-    /// Sets what an operation costs an era in instructions.
+    /// Sets the instructions that an operation costs an era.
     fn option(mut self, name: &'static str, value: u64) -> Self {
         self.options.push((name, value));
         self

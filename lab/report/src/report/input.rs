@@ -17,17 +17,17 @@ pub type Rows = fn(&str) -> bool;
 
 /// A number that was chosen, or several that were chosen together.
 pub struct Input {
-    /// What it is.
+    /// Its meaning.
     pub what: &'static str,
-    /// What it sets.
+    /// The numbers that it sets.
     pub numbers: Vec<Number>,
-    /// Where it comes from: a sentence for the report.
+    /// Its source: a sentence for the report.
     pub basis: &'static str,
     /// The rows that were in view.
     pub views: Vec<(View, Rows)>,
 }
 
-/// What an input sets.
+/// A number that an input sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
     /// A parameter of the workload.
@@ -38,7 +38,7 @@ pub enum Number {
     Interrupts,
     /// A value of the machine's file, as `queue.home_occupancy_ns`.
     Machine(&'static str),
-    /// Something that is not a number of a job, with what it was set to.
+    /// A setting that is not a number of a job, with its value.
     Other(&'static str),
 }
 
@@ -78,14 +78,14 @@ impl Input {
             .from("for speed; the figures change by less than 1 % (simulator.md, Speed)")
     }
 
-    /// What a line's way to another CPU takes.
+    /// The cost of a line's way to another CPU.
     pub(super) fn transfer() -> Self {
         let numbers = [Number::Machine("queue.keep"), Number::Machine("queue.rest")];
         Self::new("the owner's keep of a line, and the rest of the transfer", numbers)
             .from("fitted to lock loops on a Zen 5; nothing here was published")
     }
 
-    /// Where it comes from, with no figure of the experiment in view.
+    /// Sets its source, with no figure of the experiment in view.
     pub(super) fn from(self, basis: &'static str) -> Self {
         Self { basis, ..self }
     }
@@ -157,7 +157,8 @@ impl Number {
     }
 }
 
-/// The value of a parameter in a job: the default, if it is not set. Nothing if the workload has no such parameter.
+/// The value of a parameter in a job: the default, if it is not set. Nothing if the workload does
+/// not have the parameter.
 pub(super) fn parameter(job: &Job, name: &str) -> Option<u64> {
     let entry = eras::workload::find(&job.workload)?;
     let parameter = entry.parameters.iter().find(|parameter| parameter.name == name)?;

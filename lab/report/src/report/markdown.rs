@@ -5,8 +5,8 @@ use super::tolerance::Tolerance;
 use super::{Experiment, Grid, Origin, Published, Run, Window, shown};
 use core::fmt::Write as _;
 
-/// The section of one experiment. The table shows medians over the seeds. The runs of all seeds make the first range, those
-/// of the corners the second.
+/// The section of one experiment. The table shows medians over the seeds. The runs of all seeds
+/// make the first range, the runs of the corners the second.
 #[must_use]
 pub fn section(experiment: &Experiment, runs: &[Run], commit: &str, published: &Published) -> String {
     let mut text = format!("## {}\n\n{}\n", experiment.title, experiment.about.trim());

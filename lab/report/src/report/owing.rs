@@ -1,9 +1,10 @@
-//! What an experiment owes its reader once its outcomes are known: a reason for each figure that is off and for each claim
-//! that fails, and no reason without need.
+//! The debts of an experiment to its reader after its outcomes: a reason for each figure that is
+//! off and for each claim that fails, and no reason without need.
 
 use super::{Experiment, Run, shown};
 
-/// What is missing in the code of `experiment`, a sentence each; `runs` are those of all variations.
+/// The missing parts in the code of `experiment`, a sentence each; `runs` has the runs of all
+/// variations.
 #[must_use]
 pub fn owing(experiment: &Experiment, runs: &[Run]) -> Vec<String> {
     let mut owed: Vec<String> = Vec::new();

@@ -28,7 +28,7 @@ impl Published {
     /// The source of table `name`: the authors, the date and the machine.
     ///
     /// # Panics
-    /// If there is no such table.
+    /// If the table does not exist.
     #[must_use]
     pub fn source(&self, name: &str) -> String {
         let table = self.table(name);
@@ -40,7 +40,7 @@ impl Published {
     /// The figure in `column` of the row of table `name` in which each of `keys` has its value.
     ///
     /// # Panics
-    /// If there is no such figure.
+    /// If the figure does not exist.
     #[must_use]
     pub fn figure(&self, name: &str, keys: &[(&str, Key<'_>)], column: &str) -> f64 {
         let rows = self.table(name)["rows"].as_array().expect("rows are a list");
@@ -52,7 +52,7 @@ impl Published {
     /// The figure at `path` of table `name`, outside its rows.
     ///
     /// # Panics
-    /// If there is no such figure.
+    /// If the figure does not exist.
     #[must_use]
     pub fn single(&self, name: &str, path: &[&str]) -> f64 {
         let table = Value::Table(self.table(name).clone());
@@ -65,7 +65,7 @@ impl Published {
     }
 }
 
-/// What a row is found by.
+/// The key of a row.
 #[derive(Clone, Copy, Debug)]
 pub enum Key<'a> {
     /// A name.

@@ -5,7 +5,7 @@
 //! from these files alone, so a test can compare them with the committed text. One row is one line of the file.
 //!
 //! # What it is not
-//! A trace: what a run counted besides the rows is not kept.
+//! A trace: counts of a run besides the rows are not kept.
 
 use super::{Experiment, Run, Variation};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct Window {
 }
 
 impl Record {
-    /// What is kept of `runs`.
+    /// The record of `runs`.
     #[must_use]
     pub fn new(experiment: &Experiment, commit: &str, runs: &[Run]) -> Self {
         let row = |(i, row): (usize, &super::Row)| {

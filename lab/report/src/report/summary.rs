@@ -6,13 +6,13 @@ use core::fmt::Write as _;
 /// How the report begins.
 const PREFACE: &str = include_str!("preface.txt");
 
-/// What the tables' columns are.
+/// The meaning of the tables' columns.
 const READING: &str = include_str!("reading.txt");
 
-/// What is known without a kept calibration.
+/// The text without a kept calibration.
 const UNCALIBRATED: &str = include_str!("uncalibrated.txt");
 
-/// An experiment with what is kept of its outcomes.
+/// An experiment with the record of its outcomes.
 pub type Section<'a> = (&'a Experiment, &'a Record, Vec<Run>);
 
 /// The report's text.

@@ -10,7 +10,7 @@ pub enum Tolerance {
 }
 
 impl Tolerance {
-    /// What a row has unless its experiment sets another.
+    /// The tolerance of a row unless its experiment sets another.
     pub const DEFAULT: Self = Self::Part(0.25);
 
     /// Whether `simulated` is near enough to `published`.

@@ -1,8 +1,9 @@
-//! What is varied without being chosen: the seed, and the box of the model's least certain numbers.
+//! The inputs that vary without being chosen: the seed, and the box of the model's least certain
+//! numbers.
 
 use crate::job::{Job, Substrate};
 
-/// One of the runs that every figure and every claim goes through.
+/// One of the runs for every figure and every claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variation {
     /// As the report names it.

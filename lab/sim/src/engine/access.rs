@@ -68,7 +68,7 @@ impl Engine {
         self.clock.set(self.clock.get() + cost);
     }
 
-    /// What has to be done before an access that is not an ordinary one. `false`: it is done.
+    /// The work before an access that is not an ordinary one. `false`: the access is done.
     #[inline(never)]
     fn prepare(&self, address: usize, kind: Kind, from: &'static Location<'static>) -> bool {
         let mode = self.mode.get();

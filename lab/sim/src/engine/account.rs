@@ -1,4 +1,4 @@
-//! Accounts: what the time of each CPU and thread goes to.
+//! Accounts of the time of each CPU and thread.
 
 use super::task::Task;
 use super::virtual_cpu::add;
@@ -12,7 +12,7 @@ impl Engine {
         to.min(self.deadline.get()).saturating_sub(from.max(self.warm.get()))
     }
 
-    /// Whether what happens now is counted.
+    /// Whether current events are counted.
     #[inline]
     pub(crate) fn is_measured(&self) -> bool {
         let now = self.clock.get();
@@ -29,7 +29,8 @@ impl Engine {
         }
     }
 
-    /// Sets the caller that the spinning of the thread that runs is counted for; answers with the one before.
+    /// Sets the caller that the spinning of the running thread is counted for; returns the one
+    /// before.
     pub(crate) fn set_caller(&self, caller: usize) -> usize {
         let task = self.task();
         if self.mode.get() & mode::SCHEDULER != 0 {
@@ -39,7 +40,7 @@ impl Engine {
         task.caller.replace(caller)
     }
 
-    /// Sets the tag of the thread that runs; answers with the one before.
+    /// Sets the tag of the running thread; returns the one before.
     pub(crate) fn set_tag(&self, tag: Tag) -> Tag {
         let task = self.task();
         if self.mode.get() & mode::SCHEDULER != 0 {

@@ -18,7 +18,7 @@ use super::line::Lines;
 pub(crate) struct Caches {
     /// Line numbers + 1.
     tags: Table<Cell<u32>>,
-    /// Where the search for a victim goes on, for each set.
+    /// The place where the next search for a victim starts, for each set.
     hands: Table<Cell<u32>>,
     sets: usize,
     ways: usize,
@@ -37,7 +37,8 @@ impl Caches {
         Self { tags: Table::new(cpus * sets * ways), hands: Table::new(cpus * sets), sets, ways, lines_per_page }
     }
 
-    /// Pages lie anywhere in physical memory, so their place among the sets is mixed; lines of a page lie in a row.
+    /// Pages are anywhere in physical memory, so their place among the sets is mixed; lines of a
+    /// page are in a row.
     #[inline]
     fn set_of(&self, line: usize) -> usize {
         let page = line / self.lines_per_page;
@@ -45,7 +46,7 @@ impl Caches {
         (line + mixed * self.lines_per_page) & (self.sets - 1)
     }
 
-    /// Puts `line` into the cache of `cpu`; answers with the line that had to go.
+    /// Puts `line` into the cache of `cpu`; returns the line that it evicts.
     pub(crate) fn insert(&self, cpu: usize, line: usize, lines: &Lines) -> Option<usize> {
         let set = cpu * self.sets + self.set_of(line);
         let tags = &self.tags[set * self.ways..][..self.ways];

@@ -1,4 +1,4 @@
-//! The coherence protocol: what a miss costs, and what it does to the line.
+//! The coherence protocol: the cost of a miss, and its effect on the line.
 //!
 //! # What it is
 //! A line serves one exclusive transfer at a time, others queue. When requests queue, the owner keeps the line for a
@@ -10,7 +10,8 @@
 //! A model of buses or links: transactions on different lines do not disturb each other.
 //!
 //! # Where it comes from
-//! The rules stand in `lab/docs/simulator.md`. Two simpler models failed: effect at issue, and a fixed hold time.
+//! The rules are in `lab/docs/simulator.md`. Two simpler models failed: effect at issue, and a
+//! fixed hold time.
 
 use super::event::Event;
 use super::virtual_cpu::add;
@@ -111,7 +112,7 @@ impl Engine {
         line.keep.get().into()
     }
 
-    /// Whether an access of this kind goes on when its transfer begins.
+    /// Whether the CPU continues when the transfer of an access of this kind begins.
     pub(super) fn is_buffered(&self, kind: Kind) -> bool {
         kind == Kind::Store && self.costs.stores > 0
     }
@@ -128,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// Reads that queue, of nodes that have a copy by now, are served there.
+    /// Queued reads of nodes that have a copy at this time are served there.
     fn serve_nodes_with_copies(&self, number: usize, now: u64) {
         let line = self.lines.line(number);
         let (mut before, mut request) = (0, line.head.get());
@@ -158,7 +159,7 @@ impl Engine {
         start + self.costs.load_shared[0]
     }
 
-    /// One transaction that starts now; answers with the time at which the requester gets the line.
+    /// One transaction that starts now; returns the time at which the requester gets the line.
     fn transact(&self, number: usize, cpu: usize, kind: Kind, start: u64, was_queued: bool) -> u64 {
         let line = self.lines.line(number);
         if line.home.get() == 0 {
@@ -220,7 +221,7 @@ impl Engine {
             // The shared cache of the own node has it, or confirms that no other has.
             self.costs.load_shared[0]
         } else {
-            // The farthest copy has to be taken away.
+            // The farthest copy must be taken away.
             let (_, farthest) = self.places.range(node, line.nodes.get());
             let row = if kind == Kind::Rmw { &self.costs.rmw_miss } else { &self.costs.store_miss };
             row[farthest]
@@ -248,7 +249,7 @@ impl Engine {
         })
     }
 
-    /// `cpu` has a copy from now on; its cache makes room.
+    /// Gives `cpu` a copy; its cache makes room.
     fn give_copy(&self, number: usize, cpu: usize) {
         self.lines.add_copy(number, cpu);
         let Some(caches) = &self.caches else { return };

@@ -11,7 +11,7 @@ pub(crate) fn ps(ns: f64) -> u64 {
     (ns * NS as f64).round() as u64
 }
 
-/// What accesses and system calls cost, in picoseconds; the names are [`Machine`]'s.
+/// The costs of accesses and system calls, in picoseconds; the names are [`Machine`]'s.
 pub(crate) struct Costs {
     pub(crate) load: u64,
     pub(crate) store: u64,
@@ -81,7 +81,7 @@ impl Costs {
     }
 }
 
-/// Which CPU lies in which node, and how far nodes are from each other.
+/// The node of each CPU, and the distances of nodes from each other.
 pub(crate) struct Places {
     pub(crate) nodes: usize,
     pub(crate) node_of: Vec<u16>,

@@ -1,11 +1,11 @@
-//! What happens at a time without a CPU doing it: arbitrations, ends of time slices, wakes.
+//! Events at a time that no CPU causes: arbitrations, ends of time slices, wakes.
 
 use super::tree::NEVER;
 use core::cell::{Cell, RefCell};
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What is due. Those due at one time happen in the order of this type.
+/// An event. Events at one time happen in the order of this type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// A line can serve the next request.

@@ -1,4 +1,4 @@
-//! Cache lines: their state, and which address lies in which.
+//! Cache lines: their state, and their addresses.
 //!
 //! # What it is
 //! For each line: which CPU owns it (modified or exclusive), which CPUs and nodes have a copy, how long it is busy, and
@@ -72,7 +72,7 @@ impl Lines {
         }
     }
 
-    /// The number of the line in which `address` lies.
+    /// The number of the line of `address`.
     #[inline(always)]
     pub(crate) fn number(&self, address: usize) -> usize {
         let offset = address.wrapping_sub(BASE);
@@ -89,7 +89,7 @@ impl Lines {
         (BYTES >> self.shift) + number
     }
 
-    /// Where a line lies, for messages.
+    /// The place of a line, for messages.
     pub(crate) fn describe(&self, number: usize) -> String {
         if number < BYTES >> self.shift {
             format!("the line at {:#x}", BASE + (number << self.shift))
@@ -110,7 +110,6 @@ impl Lines {
         (&pair[0], &pair[1])
     }
 
-    /// Whether the CPU has a copy.
     #[inline(always)]
     pub(crate) fn has_copy(&self, line: usize, cpu: usize) -> bool {
         self.word(line, cpu).0.get() & 1 << (cpu % 64) != 0

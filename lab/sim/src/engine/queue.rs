@@ -1,12 +1,14 @@
 //! Run queues: which thread has which CPU.
 //!
 //! # What it is
-//! Each CPU has one thread and a queue of others, first in, first out. While others wait, a thread has its CPU for a
-//! time slice; outside of the sections of [`crate::preempt`] it loses it between two accesses, in the middle of private
-//! work (the rest is done later), or while it spins (its condition is then looked at anew). A thread that wakes
-//! goes to the CPU it had if that is idle, else to the nearest idle one. If no CPU is idle, it goes to the head of the
-//! queue of the CPU it had, and the slice of the thread there ends: a thread that slept has used less than its share. A
-//! CPU with nothing to do takes a thread from the longest queue; among equals, from the nearest CPU's. Caches are the CPUs', so a thread that moves leaves its lines behind.
+//! Each CPU has one thread and a queue of others, first in, first out. While others wait, a thread
+//! has its CPU for a time slice; outside of the sections of [`crate::preempt`] it loses it between
+//! two accesses, in the middle of private work (the rest is done later), or while it spins (its
+//! condition is then looked at anew). A thread that wakes gets the CPU it had if that is idle, else
+//! the nearest idle one. If no CPU is idle, it is put at the head of the queue of the CPU it had,
+//! and the slice of the thread there ends: a thread that slept has used less than its share. A CPU
+//! with nothing to do takes a thread from the longest queue; among equals, from the nearest CPU's.
+//! Caches are the CPUs', so a thread that moves leaves its lines behind.
 //!
 //! # What it is not
 //! A fair-share scheduler with priorities, nor a load balancer: threads move only when a CPU is idle.
@@ -28,7 +30,7 @@ impl Engine {
         }
     }
 
-    /// Finds a CPU for a thread that can run from now on.
+    /// Finds a CPU for a thread that has become runnable.
     pub(super) fn place(&self, thread: u32) {
         let had = self.task_of(thread).cpu.get();
         if self.cpus[had].is_idle() {
@@ -217,7 +219,7 @@ impl Engine {
         }
     }
 
-    /// What put the end of the slice off may be over.
+    /// The reason for the delay of the slice's end may be over.
     pub(super) fn resume_slice_end(&self) {
         let cpu = self.cpu.get();
         let this = &self.cpus[cpu];
@@ -279,7 +281,7 @@ impl Engine {
     fn delay(&self, cpu: usize, ps: u64) {
         let this = &self.cpus[cpu];
         match self.tree.time_of(cpu) {
-            // It waits for a line or spins; the time passes when it goes on.
+            // It waits for a line or spins; the time passes when it continues.
             NEVER => this.stolen.set(ps),
             _ if this.in_access.get() => this.stolen.set(ps),
             time => self.tree.set(cpu, time + ps),

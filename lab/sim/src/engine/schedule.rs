@@ -15,7 +15,8 @@ use random::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Engine {
-    /// Makes a thread that wants a CPU after `delay` picoseconds. `None`: there is no room for it.
+    /// Makes a thread that wants a CPU after `delay` picoseconds. `None`: there is not enough room
+    /// for it.
     pub(crate) fn start(&self, name: &str, cpu: usize, delay: u64, body: Box<dyn FnOnce()>) -> Option<u32> {
         let _host = crate::arena::outside();
         let thread = self.made.get();
@@ -56,7 +57,7 @@ impl Engine {
         self.fail(Failure::Panic { thread: self.task().name.clone(), time: self.clock.get(), payload });
     }
 
-    /// What the thread's next access needs.
+    /// Restores the mode for the thread's next access.
     pub(super) fn restore_mode(&self) {
         self.mode.set(self.base_mode.get() | self.task().mode.get());
     }
@@ -67,7 +68,7 @@ impl Engine {
         self.base_mode.set(if is_charged { shuffled } else { mode::UNCHARGED });
     }
 
-    /// Runs threads until those of `awaited` have ended or the run fails.
+    /// Runs threads until all of `awaited` have ended or the run fails.
     pub(crate) fn schedule(&self, awaited: &[u32]) {
         for &thread in awaited {
             self.task_of(thread).is_awaited.set(true);
@@ -98,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// The thread of `cpu` goes on.
+    /// The thread of `cpu` continues.
     fn go_on(&self, cpu: usize, time: u64) {
         self.tree.set(cpu, NEVER);
         self.clock.set(time);
@@ -133,10 +134,12 @@ impl Engine {
         }
     }
 
-    /// The host thread goes back to the scheduler; returns when the thread's clock is the least.
+    /// The host thread returns to the scheduler; the call returns when the thread's clock is the
+    /// least.
     pub(super) fn suspend(&self) {
         let yielder = self.task().yielder.get();
-        // SAFETY: the thread that runs set it when it began; the yielder lies on its stack for as long as it runs.
+        // SAFETY: the thread that runs set it when it began; the yielder is on its stack for as
+        // long as it runs.
         unsafe { &*yielder }.suspend(());
     }
 
@@ -170,17 +173,19 @@ impl Engine {
         self.suspend();
     }
 
-    /// Ends all threads where they are. Nothing is dropped: what their stacks own is forgotten, and the arena with it.
+    /// Ends all threads where they are. Nothing is dropped: the values on their stacks are
+    /// forgotten, and the arena with them.
     pub(crate) fn abandon(&self) {
         for task in self.tasks() {
             if let Some(fiber) = task.fiber.borrow_mut().as_mut() {
-                // SAFETY: what lies on the stack is forgotten, as by `mem::forget`; nothing is used again.
+                // SAFETY: the values on the stack are forgotten, as by `mem::forget`; nothing is
+                // used again.
                 unsafe { fiber.force_reset() };
             }
         }
     }
 
-    /// Measures from now on, after the warm-up.
+    /// Begins to measure, after the warm-up.
     pub(crate) fn begin_measuring(&self) {
         let start = self.clock.get();
         let config = &self.config;
@@ -214,7 +219,7 @@ impl Engine {
         format!("deadlock at {}, nobody can run: {}", self.describe_time(), self.describe_tasks())
     }
 
-    /// Every thread that has not ended, and what it does.
+    /// Every thread that has not ended, and its state.
     fn describe_tasks(&self) -> String {
         let mut all = Vec::new();
         for task in self.tasks().filter(|task| Self::is_blocked(task.state.get())) {
@@ -236,7 +241,7 @@ impl Engine {
         all.join("; ")
     }
 
-    /// What a word in the arena holds.
+    /// The value of a word in the arena.
     fn word_at(&self, address: usize) -> String {
         if !crate::memory::is_heap(address) || !address.is_multiple_of(4) {
             return String::new();

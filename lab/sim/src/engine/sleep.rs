@@ -16,7 +16,7 @@ use core::panic::Location;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 impl Engine {
-    /// Sleeps while `word` holds `expected`; `false` if `timeout` picoseconds went by.
+    /// Sleeps while `word` holds `expected`; `false` if `timeout` picoseconds passed.
     pub(crate) fn park(
         &self,
         word: &AtomicU32,

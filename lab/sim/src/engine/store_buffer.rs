@@ -1,19 +1,22 @@
 //! The store buffer: a store whose line is away does not stop its CPU.
 //!
 //! # What it is
-//! A model of time alone. A store takes effect at once, when the transfer of its line begins: the CPU owns the line from
-//! then on and no other can read it before it has arrived. So all accesses are in one order that agrees with each
-//! program's, as without a buffer (sequential consistency); what the buffer changes is when the CPU goes on and when other
-//! CPUs get the line. Stores retire in order, the youngest last: a line that a store hit is not given away before older
-//! stores have retired. The rules stand in `lab/docs/simulator.md`.
+//! A model of time alone. A store takes effect at once, when the transfer of its line begins: the
+//! CPU owns the line after that and no other can read it before it has arrived. So all accesses are
+//! in one order that agrees with each program's, as without a buffer (sequential consistency); the
+//! buffer only changes when the CPU continues and when other CPUs get the line. Stores retire in
+//! order, the youngest last: a line that a store hit is not given away before older stores have
+//! retired. `lab/docs/simulator.md` has the rules.
 //!
 //! # What it is not
-//! A weak memory: no load passes an older store of another CPU. That order is loom's subject. Nor does a store that has to
-//! queue for its line wait in the buffer: its CPU waits until the transfer begins.
+//! A weak memory: no load passes an older store of another CPU. That order is loom's subject. Nor
+//! does a store that must queue for its line wait in the buffer: its CPU waits until the transfer
+//! begins.
 //!
 //! # Invariants
 //! 1. Stores of one CPU are in the order of the program, and so are the times at which they retire.
-//! 2. `Cpu::retires` is the time at which the last one does, and `Engine::retires` that of the CPU that runs.
+//! 2. `Cpu::retires` is the time at which the last one does, and `Engine::retires` the time for the
+//!    running CPU.
 
 use super::virtual_cpu::{Cpu, add};
 use super::{Engine, Kind};
@@ -24,7 +27,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy)]
 struct Store {
     line: u32,
-    /// The address of the eight bytes that hold what was stored.
+    /// The address of the eight bytes that hold the stored value.
     word: usize,
     /// When its line arrives; a store that hit: when it was issued.
     arrives: u64,
@@ -57,7 +60,8 @@ impl StoreBuffer {
         self.0.borrow().len()
     }
 
-    /// Until when a load of `word` has to wait for its line. `None`: the buffer has the value.
+    /// The time until which a load of `word` must wait for its line. `None`: the buffer has the
+    /// value.
     fn arrival_for(&self, line: u32, word: usize) -> Option<u64> {
         let stores = self.0.borrow();
         let of_line = || stores.iter().filter(|store| store.line == line);
@@ -75,7 +79,7 @@ impl StoreBuffer {
     }
 }
 
-/// The address of the eight bytes that `address` lies in.
+/// The address of the eight bytes that contain `address`.
 fn word_of(address: usize) -> usize {
     address & !7
 }
@@ -91,8 +95,8 @@ impl Engine {
         &self.cpus[self.cpu.get()]
     }
 
-    /// What an access waits for before it begins, while stores are in the buffer. `true`: a load that is over, because
-    /// the buffer has the value.
+    /// The wait of an access before it begins, while stores are in the buffer. `true`: a load that
+    /// is over, because the buffer has the value.
     #[inline(never)]
     pub(super) fn pass_stores(&self, number: usize, address: usize, kind: Kind) -> bool {
         if Self::is_unwinding() {
@@ -133,7 +137,8 @@ impl Engine {
         self.stall_until(self.retires.get());
     }
 
-    /// A store whose line arrives at `arrives`, or is there: into the buffer, and the CPU goes on.
+    /// A store whose line arrives at `arrives`, or is there: it is put into the buffer, and the CPU
+    /// continues.
     pub(super) fn buffer_store(&self, number: usize, address: usize, arrives: u64) {
         let (this, line, now) = (self.this_cpu(), self.lines.line(number), self.clock.get());
         this.stores.retire(now);

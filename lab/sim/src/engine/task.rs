@@ -9,7 +9,7 @@ use core::cell::{Cell, RefCell};
 use corosensei::{Coroutine, Yielder};
 use random::Random;
 
-/// What a thread runs on.
+/// The coroutine that a thread runs on.
 pub(crate) type Fiber = Coroutine<(), (), (), FixedStack>;
 
 /// A condition that a spinner waits for, somewhere on its stack.
@@ -46,14 +46,14 @@ pub(crate) const SLOTS: usize = 8;
 /// See the [module documentation](self). Times are picoseconds.
 pub(crate) struct Task {
     pub(crate) name: String,
-    /// What [`crate::cpu::id`] answers.
+    /// The value of [`crate::cpu::id`].
     pub(crate) id: usize,
     pub(crate) fiber: RefCell<Option<Fiber>>,
     pub(crate) yielder: Cell<*const Yielder<(), ()>>,
     pub(crate) state: Cell<State>,
     /// The CPU it has or had last.
     pub(crate) cpu: Cell<usize>,
-    /// What was left of the work at hand when the CPU was taken away.
+    /// The rest of the current work when the CPU was taken away.
     pub(crate) remaining: Cell<u64>,
     /// Counts sleeps and wakes, to detect a wake for an earlier sleep.
     pub(crate) epoch: Cell<u32>,
@@ -63,7 +63,7 @@ pub(crate) struct Task {
     /// The phase of the run ends with it.
     pub(crate) is_awaited: Cell<bool>,
     pub(crate) joiners: RefCell<Vec<u32>>,
-    /// What [`crate::thread::carry`] set.
+    /// The value that [`crate::thread::carry`] set.
     pub(crate) carried: RefCell<Option<prim::thread::Carried>>,
     /// The bits of `super::mode` that are this thread's.
     pub(crate) mode: Cell<u32>,

@@ -26,7 +26,8 @@ pub(crate) struct Cpu {
     /// The thread that had it last, + 1.
     pub(crate) last: Cell<u32>,
     pub(crate) queue: RefCell<VecDeque<u32>>,
-    /// Counts the threads that got the CPU: tells whether a [`SliceEnd`](super::event::Event) is the present one's.
+    /// Counts the threads that got the CPU: shows whether a [`SliceEnd`](super::event::Event) is
+    /// the present one's.
     pub(crate) switches: Cell<u32>,
     pub(crate) slice_end: Cell<u64>,
     /// Whether an end of the slice is among the events, or put off until `in_access` or the kernel is over.
@@ -92,7 +93,6 @@ impl Cpu {
     }
 }
 
-/// Adds to a cell.
 #[inline(always)]
 pub(crate) fn add(cell: &Cell<u64>, value: u64) {
     cell.set(cell.get() + value);

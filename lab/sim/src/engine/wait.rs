@@ -2,8 +2,9 @@
 //! of them is taken away.
 //!
 //! # What it is
-//! What the machine does is kept: a write takes the copies of all waiters, each reads the line again through the queue
-//! and looks. What is left out are the turns between, which read a line that has not changed.
+//! The machine's work is kept: a write takes the copies of all waiters, and each reads the line
+//! again through the queue and checks it. The turns between, which read a line that has not
+//! changed, are left out.
 //!
 //! # When a waiter may park
 //! Its condition only loaded, at most four lines; each has the version it had when it was read; the CPU still has its
@@ -20,9 +21,9 @@ use crate::engine::costs::NS;
 /// Turns of pause before a waiter in user space offers its CPU to others; as in `prim::hint`.
 const TURNS_BEFORE_YIELD: u64 = 256;
 
-/// What an evaluation by the scheduler came to.
+/// The result of an evaluation by the scheduler.
 pub(super) enum Answer {
-    /// The waiter goes on, in its own time.
+    /// The waiter continues, in its own time.
     Resume,
     /// It waits on.
     Wait,
@@ -64,7 +65,7 @@ impl Engine {
         }
     }
 
-    /// Waits where nothing is charged, and so no line tells of a write: looks again and again.
+    /// Waits where nothing is charged, so that no line shows a write: checks again and again.
     fn poll_until(&self, condition: &mut dyn FnMut() -> bool) {
         let mut turn = self.costs.spin_turn;
         while !condition() {
@@ -74,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// Nobody else runs while a thread unwinds, so what it waits for would never come.
+    /// Nobody else runs while a thread unwinds, so the awaited event would never come.
     fn give_up_if_unwinding(&self) {
         if Self::is_unwinding() {
             self.task().state.set(State::Stuck);
@@ -82,14 +83,14 @@ impl Engine {
         }
     }
 
-    /// The condition has read the clock or something else that no line tells of: it must not park.
+    /// The condition has read the clock or another value that no line shows: it must not park.
     pub(crate) fn note_unwatchable(&self) {
         if self.mode.get() & (mode::WATCHING | mode::SCHEDULER) != 0 {
             self.task().is_unwatchable.set(true);
         }
     }
 
-    /// Writes down what the thread's condition read.
+    /// Records the lines that the thread's condition read.
     pub(super) fn watch(&self, number: usize, kind: Kind) {
         let task = self.task();
         match kind {
@@ -137,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// When a spinner gives up its CPU to others that want it.
+    /// The time at which a spinner offers its CPU to others that want it.
     pub(super) fn end_of_spinning(&self, since: u64) -> u64 {
         since + TURNS_BEFORE_YIELD * self.costs.pause
     }

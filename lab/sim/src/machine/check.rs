@@ -1,8 +1,8 @@
-//! Reading a machine from a file, and what a machine must be.
+//! Reading a machine from a file, and the checks of a machine.
 //!
 //! # What it is
-//! The way from a user's TOML to a [`Machine`] that the engine can run: every error names the field and says what is
-//! allowed there.
+//! The way from a user's TOML to a [`Machine`] that the engine can run: every error names the field
+//! and the values that are allowed there.
 //!
 //! # What it is not
 //! A judgement: a machine whose memory is nearer than its cache is accepted.
@@ -10,7 +10,7 @@
 use super::Machine;
 use core::fmt::Display;
 
-/// The most CPUs that a machine may have: what the engine was measured with.
+/// The most CPUs that a machine may have: the engine was measured with so many.
 const MAX_CPUS: usize = 1024;
 
 /// The most nodes: the engine keeps sets of them in one word.
@@ -35,9 +35,9 @@ pub enum MachineError {
     Field {
         /// The field, with its table: `miss.rmw_ns`.
         field: &'static str,
-        /// What it was.
+        /// The value that was found.
         found: String,
-        /// What is allowed there.
+        /// The values that are allowed there.
         allowed: String,
     },
 }
@@ -193,7 +193,8 @@ fn check_cost(field: &'static str, cost: f64) -> Result<(), MachineError> {
 mod tests {
     use super::*;
 
-    /// Replaces a line of the dl980's file, and wants the error to name the field and what is allowed.
+    /// Replaces a line of the dl980's file, and expects that the error names the field and the
+    /// allowed values.
     fn check(line: &str, replacement: &str, field: &str, allowed: &str) {
         let good = Machine::preset("dl980").unwrap().to_toml();
         assert!(good.contains(line), "{line} is not in\n{good}");

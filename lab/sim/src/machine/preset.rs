@@ -1,8 +1,8 @@
 //! The machines that come with the simulator.
 //!
 //! # What it is
-//! The files of `machines/`, compiled in. Each says what it models and where each number comes from; `unconfirmed` in a
-//! comment marks what no source that we could read says.
+//! The files of `machines/`, compiled in. Each names its model and the source of each number;
+//! `unconfirmed` in a comment marks a number for which we could read no source.
 //!
 //! # What it is not
 //! A claim that a machine behaves so: a preset makes shapes and ratios comparable, not nanoseconds.

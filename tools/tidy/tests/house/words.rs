@@ -27,7 +27,7 @@ struct Phrase {
     is_at: fn(&[Word], usize) -> bool,
 }
 
-const PHRASES: [Phrase; 5] = [
+const PHRASES: [Phrase; 11] = [
     Phrase { name: "who-subject", instead: "name the actor: the thread, the walk, the caller, the kernel", is_at: who },
     Phrase {
         name: "is-told",
@@ -37,6 +37,12 @@ const PHRASES: [Phrase; 5] = [
     Phrase { name: "is-no", instead: "write `is not a`", is_at: is_no },
     Phrase { name: "in-doubt", instead: "write `stale`", is_at: in_doubt },
     Phrase { name: "of-its-own", instead: "write `its own X`, or leave it out", is_at: of_its_own },
+    Phrase { name: "what-subject", instead: "name the thing that does it", is_at: what },
+    Phrase { name: "that-of", instead: "repeat the noun", is_at: that_of },
+    Phrase { name: "goes", instead: "write what happens: is removed, is freed, ends", is_at: goes },
+    Phrase { name: "the-same", instead: "write what it does", is_at: the_same },
+    Phrase { name: "of-then", instead: "name the moment: at the lookup, before the call", is_at: of_then },
+    Phrase { name: "asks", instead: "use a verb of the field: requests, has, receives, reports", is_at: asks },
 ];
 
 /// After these words, `who` speaks of people.
@@ -51,6 +57,7 @@ const NOT_VERBS: &str = "the a an this that these those it they we you i he she 
 struct Word {
     line: usize,
     text: String,
+    is_capital: bool,
     /// Whether punctuation follows, so that no phrase goes on behind it.
     is_last: bool,
 }
@@ -185,6 +192,36 @@ fn of_its_own(words: &[Word], at: usize) -> bool {
         && after(words, at, 2) == Some("own")
 }
 
+/// `What the thread holds is ...`: a clause as the subject of a sentence, but not the heading `What it is`.
+fn what(words: &[Word], at: usize) -> bool {
+    words[at].text == "what"
+        && words[at].is_capital
+        && !(after(words, at, 1) == Some("it") && after(words, at, 2) == Some("is"))
+}
+
+/// `the lock is that of the directory`, but `knows that of all ...` is rare enough.
+fn that_of(words: &[Word], at: usize) -> bool {
+    is_among("that those", &words[at].text) && after(words, at, 1) == Some("of")
+}
+
+fn goes(words: &[Word], at: usize) -> bool {
+    is_among("goes gone went", &words[at].text)
+}
+
+/// At the beginning of a sentence. The cell of a table may be `the same`.
+fn the_same(words: &[Word], at: usize) -> bool {
+    words[at].text == "the" && words[at].is_capital && after(words, at, 1) == Some("same")
+}
+
+fn of_then(words: &[Word], at: usize) -> bool {
+    is_among("of by until from since", &words[at].text)
+        && after(words, at, 1).is_some_and(|when| is_among("then now", when))
+}
+
+fn asks(words: &[Word], at: usize) -> bool {
+    is_among("asks asked knows believes doubts", &words[at].text)
+}
+
 // --------------------------------------------------------------------------------------------------------- prose
 
 /// The words of a file's prose, in order, with an empty one before each stretch.
@@ -236,7 +273,7 @@ fn hash_comments(file: &File) -> Vec<String> {
 fn add_words(line: usize, text: &str, words: &mut Vec<Word>) {
     let stop = |words: &mut Vec<Word>| {
         if words.last().is_none_or(|word| !word.text.is_empty()) {
-            words.push(Word { line, text: String::new(), is_last: true });
+            words.push(Word { line, text: String::new(), is_capital: false, is_last: true });
         }
     };
     if text.trim().is_empty() {
@@ -250,7 +287,8 @@ fn add_words(line: usize, text: &str, words: &mut Vec<Word>) {
             stop(words);
         } else if !core.is_empty() {
             let is_last = piece.ends_with(['.', ',', ';', ':', '!', '?', ')']);
-            words.push(Word { line, text: core.to_lowercase(), is_last });
+            let is_capital = core.starts_with(char::is_uppercase);
+            words.push(Word { line, text: core.to_lowercase(), is_capital, is_last });
         }
     }
 }
@@ -270,10 +308,23 @@ fn without_code(line: &str) -> String {
 mod tests {
     use super::*;
 
-    /// How often each phrase stands in a file, in the order of [`PHRASES`].
-    fn counts(path: &str, text: &str) -> [usize; 5] {
+    /// How often the `N` phrases from the one at `first` stand in a file, in the order of [`PHRASES`].
+    fn counts_from<const N: usize>(first: usize, path: &str, text: &str) -> [usize; N] {
         let uses = uses(&[File::new(path, text)]);
-        PHRASES.map(|phrase| uses.get(&(phrase.name, place(path))).map_or(0, Vec::len))
+        std::array::from_fn(|i| uses.get(&(PHRASES[first + i].name, place(path))).map_or(0, Vec::len))
+    }
+
+    fn counts(path: &str, text: &str) -> [usize; 5] {
+        counts_from(0, path, text)
+    }
+
+    #[test]
+    fn phrases_of_the_second_ratchet_are_found() {
+        let check = |text, expected: [usize; 6]| assert_eq!(counts_from(5, "docs/a.md", text), expected, "{text}");
+        check("What the walk holds stays. So is what it has.\n", [1, 0, 0, 0, 0, 0]);
+        check("# What it is\n\nThat of a lock, and those of names.\n", [0, 2, 0, 0, 0, 0]);
+        check("An entry goes. The same for a name; the same again.\n", [0, 0, 1, 1, 0, 0]);
+        check("The value of then, until now. The kernel knows and asked.\n", [0, 0, 0, 0, 2, 2]);
     }
 
     #[test]

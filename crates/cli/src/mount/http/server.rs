@@ -4,9 +4,6 @@
 //! One thread that polls the socket and its connections, so that a slow client delays no other. A connection is closed at its
 //! deadline; and the oldest one when a further client connects while there are [`Limits::connections`].
 //!
-//! # How it is locked
-//! Not at all: the thread owns everything.
-//!
 //! # Where it comes from
 //! RFC 1945; `poll(2)`.
 
@@ -23,7 +20,7 @@ const MAX_REQUEST: usize = 8 << 10;
 /// How long no client is accepted after the host could not accept one, such as with too many open files.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What clients can take from the server.
+/// The limits on clients of the server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// How long a connection may last, from its first byte to its last.
@@ -70,7 +67,7 @@ fn wait(listener: &OwnedFd, connections: &VecDeque<Connection>, accepts_from: In
     if pause.is_none() {
         fds.push(PollFd::new(listener, PollFlags::IN));
     }
-    // An error leads to one more round: reads, writes and `accept` report what is wrong.
+    // An error leads to one more round: reads, writes and `accept` report it.
     let _ = poll(&mut fds, timeout.as_ref());
 }
 
@@ -111,7 +108,7 @@ enum State {
 enum Progress {
     /// The client must send or receive something first.
     Waits,
-    /// The client has the reply, or is gone.
+    /// The client has the reply, or has closed the connection.
     Done,
     /// There is nothing to serve any more.
     NoPage,
@@ -169,7 +166,7 @@ fn read_some(stream: &OwnedFd, request: &mut Vec<u8>) -> rustix::io::Result<bool
     Ok(bytes == 0 || request.len() >= MAX_REQUEST || request.windows(4).any(|end| end == b"\r\n\r\n"))
 }
 
-/// The reply to a request; `None` if there is no page any more.
+/// The reply to a request; `None` if there is not a page any more.
 fn reply(request: &str, page: impl Fn() -> Option<String>) -> Option<Vec<u8>> {
     let mut words = request.split_ascii_whitespace();
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -214,7 +211,7 @@ mod tests {
         stream
     }
 
-    /// What the server sends until it closes the connection.
+    /// The text that the server sends until it closes the connection.
     fn rest(mut stream: TcpStream) -> io::Result<String> {
         let mut text = String::new();
         stream.read_to_string(&mut text).map(|_| text)

@@ -25,7 +25,7 @@ const BEFORE_SPARKLINE: u16 = 28;
 /// Lines of the table of operations that others do not take: its head and three rows.
 const FEWEST_OPERATIONS: u16 = 4;
 
-/// What the keys do.
+/// The effects of the keys.
 const HELP: [(&str, &str); 6] = [
     ("q, Esc, Ctrl-C", "quit"),
     ("s, >", "sort by the next column"),
@@ -35,7 +35,6 @@ const HELP: [(&str, &str); 6] = [
     ("?", "this help"),
 ];
 
-/// Draws all of it.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let area = frame.area();
     let heights = heights(area.height, lines_of_caches(view));

@@ -1,10 +1,7 @@
-//! What a screen waits for: keys, signals, and the status of the mount, each from its own thread.
+//! The input of a screen: keys, signals, and the status of the mount, each from its own thread.
 //!
 //! # What it is
 //! So the screen obeys keys also while the mount's process does not reply. The threads end with the process.
-//!
-//! # How it is locked
-//! Not at all: one channel brings everything.
 
 use crate::control::{self, ControlError, Status};
 use crate::signals::{Signals, Woken};
@@ -20,7 +17,6 @@ use std::time::Duration;
 
 /// The status of a mount, if it still is one.
 pub(super) enum Taken {
-    /// Its status.
     Status(Box<Status>),
     /// It has ended.
     Ended,
@@ -39,7 +35,7 @@ pub(super) fn take(mount: &MountInfo) -> Result<Taken, ControlError> {
     Ok(Taken::Status(Box::new(status?)))
 }
 
-/// What a screen acts on.
+/// An input on which a screen acts.
 pub(super) enum Happened {
     /// A key, or a new size.
     Input(Event),
@@ -60,7 +56,7 @@ pub(super) enum Happened {
 /// Starts the threads. The status comes at once, and then each `delay`, until it does not.
 ///
 /// # Errors
-/// There are no handlers of signals or no threads.
+/// Handlers of signals or threads cannot be made.
 pub(super) fn start(mount: &MountInfo, delay: Duration) -> io::Result<Receiver<Happened>> {
     let (sender, receiver) = channel();
     let mut signals = Signals::listen()?;

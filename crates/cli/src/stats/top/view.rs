@@ -1,4 +1,4 @@
-//! What the screen shows, and how keys and new figures change it.
+//! The view of the screen, and how keys and new figures change it.
 
 use crate::control::{FileSystemStatus, Status};
 use crate::stats::units::per_second;
@@ -83,7 +83,7 @@ pub(super) struct OperationRow<'s> {
     pub(super) recent: Option<&'s OpStats>,
 }
 
-/// What a key does to the program.
+/// The effect of a key on the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     GoOn,
@@ -96,7 +96,7 @@ pub(super) struct View {
     last: Status,
     /// The status that is shown.
     pub(super) total: Status,
-    /// What happened in the interval before it; first, since it was mounted.
+    /// The counts of the interval before it; first, since it was mounted.
     pub(super) recent: Status,
     /// The newest first.
     pub(super) moments: VecDeque<Moment>,

@@ -1,9 +1,10 @@
 //! Which thread serves which queues.
 //!
 //! # What it is
-//! The kernel has a queue for each possible processor, and puts a request into that of its client. A thread that is pinned to
-//! that processor takes it with one context switch, and wakes nobody elsewhere. Queues of processors that this process may not
-//! use have threads that are not pinned; with [`MountOptions::pin`](crate::MountOptions::pin) off, all have.
+//! The kernel has a queue for each possible processor, and puts a request into the queue of its
+//! client's processor. A thread that is pinned to that processor takes it with one context switch,
+//! and wakes nobody elsewhere. Queues of processors that this process may not use have threads that
+//! are not pinned; with [`MountOptions::pin`](crate::MountOptions::pin) off, all have.
 //!
 //! In a tree that never waits, one thread serves a queue, with several slots: it replies to a batch with one system call. In
 //! others, several threads have one slot each: the kernel gives a request to the slot that became free last, so one busy client
@@ -29,11 +30,11 @@ pub(crate) const MANY_THREADS: usize = 4;
 /// The most that it has when all of them hang.
 pub(super) const MAX_THREADS: usize = 16;
 
-/// The same on machines with more processors than [`MANY`].
+/// As [`MANY_THREADS`], on machines with more processors than [`MANY`].
 const FEWER_THREADS: usize = 2;
 const MANY: usize = 16;
 
-/// What one thread does.
+/// The work of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::transport) struct Group {
     /// The processor that it is pinned to.

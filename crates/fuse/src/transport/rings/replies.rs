@@ -1,8 +1,9 @@
 //! The way back to the kernel through a ring: the thread that serves it gives all replies to the kernel.
 //!
 //! # What it is
-//! A reply to the request that the thread serves is kept for it; its body is copied only if it was not written to the slot.
-//! Any other reply is one that comes later ([`LateReply`]): it goes to a list, and the thread is woken.
+//! A reply to the request that the thread serves is kept for it; its body is copied only if it was
+//! not written to the slot. Any other reply comes later ([`LateReply`]): it is put on a list, and
+//! the thread is woken.
 //!
 //! # How it is locked
 //! One mutex, which nobody holds while something waits. Any thread may reply.

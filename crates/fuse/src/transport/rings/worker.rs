@@ -1,13 +1,11 @@
 //! A thread that serves queues: takes requests from its ring, serves them, and answers.
 //!
 //! # What it is
-//! One system call answers all requests that were served and waits for the next. A request that is answered later keeps its
-//! slot, so its queue gets another one: requests that wait cannot stop it. The slots stay: a queue has as many as it has, or
-//! had, requests that wait, besides its first ones. Memory that long requests have used goes back to the system when the thread had
+//! One system call answers all requests that were served and waits for the next. A request that is
+//! answered later keeps its slot, so its queue gets another slot: waiting requests cannot stop the
+//! queue. The slots stay: a queue has its first slots and one for each request that waits, or
+//! waited before. Memory that long requests have used is returned to the system when the thread had
 //! nothing to do for [`IDLE`].
-//!
-//! # How it is locked
-//! Not at all: a thread has its ring to itself.
 //!
 //! # Limitations
 //! A reply that comes later waits while its thread is inside a call into the tree.
@@ -58,7 +56,7 @@ pub(super) struct Worker {
     copied: Vec<u8>,
 }
 
-/// What a worker does after an event.
+/// The next step of a worker after an event.
 #[derive(PartialEq, Eq)]
 enum After {
     More,
@@ -69,7 +67,7 @@ impl Worker {
     /// A worker whose slots the kernel does not have yet.
     ///
     /// # Errors
-    /// Those of [`Ring::new`] and [`Ring::add`].
+    /// As for [`Ring::new`] and [`Ring::add`].
     pub(super) fn new(shared: Arc<Shared>, group: &Group, member: Option<Member>) -> io::Result<Self> {
         let waker = Arc::new(Waker::new()?);
         shared.stop.add(waker.clone());
@@ -125,7 +123,7 @@ impl Worker {
     /// Serves until the connection is over.
     ///
     /// # Errors
-    /// Those of [`Ring::enter`]: a defect.
+    /// As for [`Ring::enter`]: a defect.
     pub(super) fn serve(&mut self) -> io::Result<()> {
         let result = self.serve_all();
         self.replies.close();

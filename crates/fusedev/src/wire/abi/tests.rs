@@ -1,5 +1,5 @@
-//! The structs and numbers, compared with those of the C header that is installed. Where it is older, the newer ones are left
-//! out; where there is none, or no compiler, nothing is compared.
+//! The structs and numbers, compared with the installed C header. Where the header is older, the
+//! newer ones are left out; without a header or a compiler, nothing is compared.
 
 use super::{LAYOUTS, ext, fattr, fopen, opcode, uring, write};
 use crate::wire::init::InitFlags;

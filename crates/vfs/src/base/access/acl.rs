@@ -1,8 +1,9 @@
 //! Access control lists: permissions for single users and groups, beyond owner, group and others.
 //!
 //! # What it is
-//! POSIX ACLs as Linux has them: an immutable [`Acl`], its form in the extended attributes `system.posix_acl_access`
-//! and `system.posix_acl_default` (version 2, little endian), the access check, and what a new file inherits.
+//! POSIX ACLs as Linux has them: an immutable [`Acl`], its form in the extended attributes
+//! `system.posix_acl_access` and `system.posix_acl_default` (version 2, little endian), the access
+//! check, and the ACLs that a new file inherits.
 //!
 //! # What it is not
 //! It stores no ACL and checks no capability: the caller does both. It has no NFSv4 ACLs.
@@ -11,8 +12,8 @@
 //! No lock: an ACL never changes; a change creates another one.
 //!
 //! # Where it comes from
-//! `acl(5)`; POSIX 1003.1e draft 17; Andreas Grünbacher, "POSIX Access Control Lists on Linux" (2003). Linux
-//! 6.18 decides the rest; `crates/lightfoot/tests/it/acl.rs` compares.
+//! `acl(5)`; POSIX 1003.1e draft 17; Andreas Grünbacher, "POSIX Access Control Lists on Linux"
+//! (2003). Linux 6.18 decides the rest; `crates/lightfoot/tests/it/acl.rs` compares.
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_READ, MAY_WRITE};
 use crate::base::errno::Errno;
@@ -63,10 +64,10 @@ pub struct AclEntry {
 /// An access control list.
 ///
 /// # Invariants
-/// What [`Acl::validate`] checks, except while the crate parses an attribute: entries are in the order of
-/// their tags, owner, group and others have exactly one each, and a mask exists if a single user or group has
-/// an entry. (Ids are in the order of the attribute, and may occur twice: the first counts. Linux does not
-/// sort them either.)
+/// [`Acl::validate`] checks these rules, except while the crate parses an attribute: entries are in
+/// the order of their tags, owner, group and others have exactly one each, and a mask exists if a
+/// single user or group has an entry. (Ids are in the order of the attribute, and may occur twice:
+/// the first counts. Linux does not sort them either.)
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Acl {
     entries: Box<[AclEntry]>,

@@ -11,7 +11,8 @@ pub const MAY_EXEC: u32 = 1;
 pub const MAY_WRITE: u32 = 2;
 /// Read.
 pub const MAY_READ: u32 = 4;
-/// Together with [`MAY_WRITE`]: change what a file has, not only append to it. No mode forbids it, but a flag of the inode may.
+/// Together with [`MAY_WRITE`]: change the contents of a file, not only append to it. No mode
+/// forbids it, but a flag of the inode may.
 pub(crate) const MAY_OVERWRITE: u32 = 8;
 
 bitflags! {
@@ -66,7 +67,7 @@ pub(crate) struct Rights {
 }
 
 impl Attr {
-    /// What a permission check depends on.
+    /// The attributes that a permission check depends on.
     #[inline(always)]
     pub(crate) fn rights(&self) -> Rights {
         Rights { mode: self.mode, uid: self.uid, gid: self.gid }
@@ -135,7 +136,7 @@ impl Credentials {
         self.may_by(attr.rights(), mask)
     }
 
-    /// The same by the part of the attributes that it depends on.
+    /// As `may`, by the part of the attributes that it depends on.
     #[inline(always)]
     pub(crate) fn may_by(&self, rights: Rights, mask: u32) -> Result<(), Errno> {
         let mask = mask & !MAY_OVERWRITE;

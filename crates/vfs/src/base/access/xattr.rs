@@ -1,23 +1,20 @@
 //! Extended attributes: rules for names, lengths and access.
 //!
 //! # What it is
-//! The rules of `xattr(7)` that hold in every file system, as functions of the credentials and of the file's
-//! attributes.
+//! The rules of `xattr(7)` that hold in every file system, as functions of the credentials and of
+//! the file's attributes.
 //!
 //! # What it is not
 //! It stores nothing, and does not check whether a mount is read-only.
 //!
-//! # How it is locked
-//! Not at all.
-//!
 //! # Where it comes from
-//! `xattr(7)`, `setxattr(2)`, `getxattr(2)`, `listxattr(2)`, `capabilities(7)` (file capabilities). The order
-//! of errors is that of Linux 6.18 on tmpfs; `crates/lightfoot/tests/it/acl.rs` compares.
+//! `xattr(7)`, `setxattr(2)`, `getxattr(2)`, `listxattr(2)`, `capabilities(7)` (file capabilities).
+//! The order of errors is as in Linux 6.18 on tmpfs; `crates/lightfoot/tests/it/acl.rs` compares.
 //!
 //! # Limitations
-//! Linux lets everyone set an empty `security.capability`, which takes the capabilities from a file; here it needs
-//! `CAP_SETFCAP`, as every other value of it does. User namespaces: a capability attribute with a root user is stored
-//! as it comes.
+//! Linux lets everyone set an empty `security.capability`, which takes the capabilities from a
+//! file; here it needs `CAP_SETFCAP`, as every other value of it does. User namespaces: a
+//! capability attribute with a root user is stored as it comes.
 
 use crate::base::access::acl::{Acl, AclKind};
 use crate::base::access::credentials::{Capabilities, Credentials, MAY_READ, MAY_WRITE};
@@ -73,10 +70,11 @@ pub(crate) fn check_lengths(name: &[u8], usage: XattrUse<'_>) -> Result<(), Errn
 /// kind of name needs it.
 ///
 /// # Errors
-/// `ERANGE`, `E2BIG`: the lengths of name and value. `EOPNOTSUPP`: an unknown kind of name. `EINVAL`: a prefix and nothing after
-/// it; a malformed `security.capability`. `EPERM`: a change without the capability; `user.` on anything but
-/// regular files and directories, or in a sticky directory by another user than its owner. `ENODATA`: the
-/// same, to get it. Those of `may`.
+/// `ERANGE`, `E2BIG`: the lengths of name and value. `EOPNOTSUPP`: an unknown kind of name.
+/// `EINVAL`: a prefix and nothing after it; a malformed `security.capability`. `EPERM`: a change
+/// without the capability; `user.` on anything but regular files and directories, or in a sticky
+/// directory by another user than its owner. `ENODATA`: such a name, to get it. The errors of
+/// `may`.
 pub fn may_use(
     cred: &Credentials,
     attr: &Attr,
@@ -155,8 +153,8 @@ pub fn may_get_acl(attr: &Attr, kind: AclKind) -> Result<(), Errno> {
 /// `CAP_FSETID`.
 ///
 /// # Errors
-/// Those of [`Acl::from_xattr`]; `EOPNOTSUPP` for a symbolic link, `EACCES` for a default ACL on anything but
-/// a directory, `EPERM` for a user other than the owner.
+/// The errors of [`Acl::from_xattr`]; `EOPNOTSUPP` for a symbolic link, `EACCES` for a default ACL
+/// on anything but a directory, `EPERM` for a user other than the owner.
 pub fn acl_to_set(cred: &Credentials, attr: &Attr, kind: AclKind, value: &[u8]) -> Result<Option<Acl>, Errno> {
     let acl = Acl::parse(value)?;
     if attr.kind() == S_IFLNK {

@@ -1,19 +1,21 @@
 //! Lookups in a directory of a file system that keeps its own names, by several threads at once.
 //!
 //! # What it is
-//! Such a directory is sharded where threads often wait for it to look names up. Its shards then cover what lookups and
-//! evictions do to a name. An operation that changes the directory takes it whole. Its attributes are never in shares.
+//! Such a directory is sharded where threads often wait for it to look names up. Its shards then
+//! cover the changes of a name by lookups and evictions. An operation that changes the directory
+//! takes it whole. Its attributes are never in shares.
 //!
-//! A thread that looks a name up keeps the directory by a *hold*: the shard list of the thread's CPU index counts it, so that
-//! threads write no common line. When the directory is merged, the holds are added to its count, and are given back there.
+//! A thread that looks a name up keeps the directory by a *hold*: the shard list of the thread's
+//! CPU index counts it, so that threads write no common line. When the directory is merged, the
+//! holds are added to its count, and are returned there.
 //!
 //! # How it is locked
-//! As [`sharded`](super). A shard list's lock covers its number of holds. Before the slot is closed, the directory's count is
-//! raised by more than all holds. So a thread that finds the slot closed may subtract its hold from the count before the
-//! holds were added to it.
+//! As [`sharded`](super). A shard list's lock covers its number of holds. Before the slot is
+//! closed, the directory's count is raised by more than all holds. So a thread that finds the slot
+//! closed may subtract its hold from the count before the holds were added to it.
 //!
 //! # Where it comes from
-//! `percpu_ref` of Linux, for the holds; own code.
+//! `percpu_ref` of Linux, for the holds.
 
 use super::{NameGuard, ShardedDirs};
 use crate::base::rank::Rank;
@@ -25,7 +27,8 @@ use prim::atomic::Ordering::Relaxed;
 use sync::MutexGuard;
 use sync::rcu::ReadGuard;
 
-/// What keeps a sharded directory for a lookup in it, as a count does. Return it by [`SuperBlock::end_hold`].
+/// A hold that keeps a sharded directory for a lookup in it, as a count does. Return it by
+/// [`SuperBlock::end_hold`].
 #[must_use]
 pub(crate) struct ShardedDirRef(DentryPtr);
 
@@ -37,7 +40,7 @@ impl ShardedDirRef {
 }
 
 impl ShardedDirs {
-    /// Takes what the shard lists of a closed slot count.
+    /// Takes the holds that the shard lists of a closed slot count.
     pub(super) fn take_holds(&self, slot: usize) -> u32 {
         let take = |sum: u32, list: &ShardList| {
             let _held = list.lock.lock();
@@ -92,13 +95,14 @@ impl SuperBlock {
         self.sharded_for_lookups().is_some_and(|sharded_dirs| sharded_dirs.slot(dir).serves(dir))
     }
 
-    /// Keeps the directory `dir` without a count, if it is sharded for lookups, and has the sequence `seq` then.
+    /// Keeps the directory `dir` without a count, if it is sharded for lookups, and still has the
+    /// sequence `seq`.
     pub(crate) fn hold_sharded(&self, _guard: &ReadGuard<'_>, dir: &Dentry, seq: u32) -> Option<ShardedDirRef> {
         let is_kept = self.sharded_for_lookups()?.count_hold(dir, 1, || !dir.seq.retry(seq));
         is_kept.then(|| ShardedDirRef(DentryPtr::of(self.slots(), dir)))
     }
 
-    /// Ends what [`SuperBlock::hold_sharded`] began.
+    /// Ends the hold of [`SuperBlock::hold_sharded`].
     pub(crate) fn end_hold(&self, hold: ShardedDirRef) {
         let dir = hold.get(self);
         if !self.sharded_for_lookups().is_some_and(|sharded_dirs| sharded_dirs.count_hold(dir, u32::MAX, || true)) {
@@ -126,8 +130,8 @@ impl SuperBlock {
         self.lock_name(dir, hash, true)
     }
 
-    /// Tries to lock the directory `dir` of `entry`, or if that is sharded the name of `entry`. By then `entry` may be in another
-    /// directory.
+    /// Tries to lock the directory `dir` of `entry`, or if `dir` is sharded the name of `entry`. By
+    /// the time of the lock `entry` may be in another directory.
     pub(crate) fn try_lock_of<'a>(
         &'a self,
         dir: &'a Dentry,
@@ -141,7 +145,8 @@ impl SuperBlock {
         let hash = entry.filed_hash_rcu(dir, self.key, &guard);
         let at = sharded_dirs.shard_in(dir, hash)?;
         let lock = sharded_dirs.lock_at(at).try_lock()?;
-        // The name may be that of another life of the slot until now. It does not change while its shard is locked.
+        // Before this check the name may be from another life of the slot. It does not change while
+        // its shard is locked.
         let is_name = sharded_dirs.slots[at.slot].serves(dir)
             && entry.is_in(dir)
             && entry.filed_hash_rcu(dir, self.key, &guard) == hash;

@@ -43,8 +43,8 @@ impl SuperBlock {
         self.name_pair(at.map(|at| Some(sharded_dirs.names(at))), first, second)
     }
 
-    /// Locks the first name, in a directory that the caller holds, and tries to lock the second one, in another such directory. `None`:
-    /// another thread has that.
+    /// Locks the first name, in a directory that the caller holds, and tries to lock the second
+    /// one, in another such directory. `None`: another thread has the second lock.
     pub(crate) fn lock_and_try<'a>(
         &'a self,
         (dir, hash): NameIn<'a>,
@@ -57,8 +57,9 @@ impl SuperBlock {
         Some(NamePairGuard { names: [names, other_names], _locks: [Some(first), Some(second)] })
     }
 
-    /// Takes the locks of two names in the directory `dir`, if it is sharded, and has the sequence `seq` then, with which it had its name.
-    /// Waits for a while if other threads have them.
+    /// Takes the locks of two names in the directory `dir`, if it is sharded, and under the locks
+    /// still has the sequence `seq`, with which it had its name. Waits for a while if other threads
+    /// have them.
     #[cold]
     pub(crate) fn enter_names<'g>(
         &'g self,
@@ -152,7 +153,7 @@ mod tests {
         let (dir, hashes) = (sb.root(), [sb.hash(b"a"), sb.hash(b"b")]);
         (0..1000).for_each(|_| assert!(sb.lock_names(dir, hashes, false).names[0].is_none()));
         assert!(waits_before_sharding(&sb, hashes).is_some_and(|waits| waits >= super::super::MANY));
-        // What needs all names merges it.
+        // An operation that needs all names merges it.
         drop(sb.lock_dir(dir));
         assert!(sb.lock_names(dir, hashes, false).names[0].is_none());
     }

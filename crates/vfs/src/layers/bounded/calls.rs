@@ -1,6 +1,7 @@
-//! The methods of a bounded file system: each copies its arguments, and has a rule for a late answer.
+//! The methods of a bounded file system: each copies its arguments, and has a rule for a late
+//! answer.
 //!
-//! As [`FileSystem`]; own code.
+//! As [`FileSystem`].
 
 use super::held::{OpenHandle, OpenedInside, late_error};
 use super::{Bounded, Call, Late};
@@ -391,7 +392,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
 }
 
 impl<F: FileSystem + ?Sized> Late<'_, F> {
-    /// Ends a file that was created without a name and that nobody has: by the cache, which evicts it.
+    /// Ends a file that was created without a name and has no user: by the cache, which evicts it.
     fn evict(&self, node: u64, attr: Attr) {
         let new = NewInode { node, attr, ..NewInode::default() };
         let Ok(slot) = self.sb.slot(SlotKind::Entry) else { return };

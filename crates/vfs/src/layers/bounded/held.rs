@@ -1,10 +1,7 @@
-//! What a call that its caller left still uses: counted references.
+//! Counted references that a call still uses after its caller left it.
 //!
 //! # How it is locked
 //! The uses of an open are a count under a mutex, a leaf.
-//!
-//! # Where it comes from
-//! Own code.
 
 use crate::base::errno::Errno;
 use crate::base::flags::OpenFlags;
@@ -89,9 +86,9 @@ pub(super) struct OpenHandle<F: FileSystem + ?Sized> {
     fs: Arc<F>,
     inode: InodeHandle,
     flags: OpenFlags,
-    /// What the VFS keeps.
+    /// The state that the VFS keeps.
     opened: OpenState,
-    /// What the file system inside keeps.
+    /// The state of the file system inside.
     state: OpenState,
 }
 

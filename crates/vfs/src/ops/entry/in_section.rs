@@ -26,7 +26,8 @@ pub(crate) trait Operation {
 }
 
 impl Context {
-    /// What `f` returns in the walk's section, if it can take place there. `again`: the same as `f`, for what is rare.
+    /// The result of `f` in the walk's section, if it can take place there. `again`: the same as
+    /// `f`, for rare cases.
     #[inline(always)]
     pub(super) fn try_in_section<'p, R>(
         &self,
@@ -43,7 +44,7 @@ impl Context {
         self.in_section(found, last, (lock, None), sb.hash_again(last.name, last.short), f)
     }
 
-    /// The same for a directory that another thread has locked, if it is sharded.
+    /// As `try_in_section`, for a directory that another thread has locked, if it is sharded.
     #[cold]
     #[inline(never)]
     fn try_in_sharded<'p, R>(
@@ -57,7 +58,7 @@ impl Context {
         self.in_section(found, last, (lock, Some(names)), hash, f)
     }
 
-    /// What `f` returns in the walk's section, with the lock of the directory or of the name.
+    /// The result of `f` in the walk's section, with the lock of the directory or of the name.
     #[inline(always)]
     fn in_section<'a, 'p, R>(
         &self,
@@ -91,8 +92,8 @@ impl Context {
     }
 }
 
-/// Keeps the directory of a path's `last` component, and its lock or that of the name, where it can be taken at once; not that of the
-/// name if the directory must be locked `whole`.
+/// Keeps the directory of a path's `last` component, and its lock or the name's lock, where it can
+/// be taken at once; not the name's lock if the directory must be locked `whole`.
 #[inline(always)]
 pub(super) fn keep(found: &WalkEnd<'_>, last: &Last<'_>, whole: bool) -> Result<DirRef, Errno> {
     found.lock_or_pin(|| (!whole).then(|| found.sb().hash_again(last.name, last.short)))

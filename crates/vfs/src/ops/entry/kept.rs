@@ -1,7 +1,4 @@
-//! What an operation holds: the directory that its walk found, and entries.
-//!
-//! # How it is locked
-//! Not at all: counts.
+//! The counts of an operation: on the directory that its walk found, and on entries.
 //!
 //! # Where it comes from
 //! As [`entry`](super).
@@ -47,8 +44,8 @@ impl DirAt {
         self.place.sb()
     }
 
-    /// Whether the directory still is what the walk found. While its lock is held it then stays in the tree;
-    /// only its own name and place may change.
+    /// Whether the directory did not change since the walk found it. While its lock is held, it
+    /// then stays in the tree; only its own name and place may change.
     pub(in crate::ops) fn is_current(&self) -> bool {
         !self.dir().seq.retry(self.seq)
     }

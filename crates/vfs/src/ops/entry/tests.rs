@@ -65,7 +65,7 @@ impl Layer for Around {
     }
 }
 
-/// What a file system with these names, or a layer around it, noted of `run`.
+/// The notes of a file system with these names, or of a layer around it, about `run`.
 fn notes(names: NameStore, has_layer: bool, run: fn(&Context)) -> Vec<bool> {
     let fs = Noting { names, ..Noting::default() };
     let (notes, is_reading) = (fs.notes.clone(), fs.is_reading.clone());

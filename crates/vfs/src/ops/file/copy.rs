@@ -1,16 +1,19 @@
-//! Copies from one open file to another: `copy_file_range(2)`, and reflinks, `ioctl_ficlonerange(2)`.
+//! Copies from one open file to another: `copy_file_range(2)`, and reflinks,
+//! `ioctl_ficlonerange(2)`.
 //!
 //! # What it is
-//! The file system copies by itself if it can ([`FileSystem::copy_range`](crate::FileSystem::copy_range): it may share the
-//! storage). Otherwise the VFS reads and writes. A reflink fails where the file system cannot share the storage.
+//! The file system copies by itself if it can
+//! ([`FileSystem::copy_range`](crate::FileSystem::copy_range): it may share the storage). Otherwise
+//! the VFS reads and writes. A reflink fails where the file system cannot share the storage.
 //!
 //! # How it is locked
-//! A copy as reads of the source and writes to the target: the target's data lock is held. What another thread writes to the source
-//! meanwhile may be copied in part. A reflink holds the data locks of both files, the lower address first, so no other thread
-//! changes either meanwhile.
+//! A copy as reads of the source and writes to the target: the target's data lock is held. A
+//! concurrent write to the source may be copied in part. A reflink holds the data locks of both
+//! files, the lower address first, so no other thread changes either meanwhile.
 //!
 //! # Where it comes from
-//! `generic_copy_file_checks` in Linux's `fs/read_write.c`; `generic_remap_file_range_prep` in its `fs/remap_range.c`.
+//! `generic_copy_file_checks` in Linux's `fs/read_write.c`; `generic_remap_file_range_prep` in its
+//! `fs/remap_range.c`.
 
 use crate::base::attr::{S_IFDIR, S_IFMT, S_IFREG};
 use crate::base::errno::Errno;
@@ -37,9 +40,10 @@ impl OpenFile {
     /// copied: fewer at the end of the file, or if an error followed; 0 at and after the end. Both may be one file.
     ///
     /// # Errors
-    /// `EINVAL` if an offset exceeds `i64::MAX`, if one is neither a regular file nor a directory, and for ranges of one file
-    /// that overlap; `EISDIR`; `EBADF` if this is not open for reading, or `target` is not open for writing or was opened to
-    /// append; `EXDEV` for files of two file systems; `EOVERFLOW` for a range whose end exceeds `i64::MAX`; `EFBIG`; those of
+    /// `EINVAL` if an offset exceeds `i64::MAX`, if one is neither a regular file nor a directory,
+    /// and for ranges of one file that overlap; `EISDIR`; `EBADF` if this is not open for reading,
+    /// or `target` is not open for writing or was opened to append; `EXDEV` for files of two file
+    /// systems; `EOVERFLOW` for a range whose end exceeds `i64::MAX`; `EFBIG`; the errors of
     /// [`OpenFile::read_at`] and [`OpenFile::write_at`].
     pub fn copy_to(&self, offset: u64, target: &Self, to: u64, len: u64) -> Result<u64, Errno> {
         let len = self.copied_len(offset, target, to, len)?;
@@ -60,9 +64,10 @@ impl OpenFile {
         Ok(done)
     }
 
-    /// Makes `len` bytes of `target`, from `to` on, share the storage of those from `offset` on, until one of the files changes:
-    /// `ioctl_ficlonerange(2)`. With a length of 0: of those up to the end; so with three zeros `ioctl_ficlone(2)`. All bytes or
-    /// none. Both may be one file.
+    /// Makes `len` bytes of `target`, from `to` on, share the storage of the bytes from `offset`
+    /// on, until one of the files changes: `ioctl_ficlonerange(2)`. With a length of 0: all bytes
+    /// up to the end; so with three zeros `ioctl_ficlone(2)`. All bytes or none. Both may be one
+    /// file.
     ///
     /// The range begins at blocks of the file system ([`FsTraits::reflinks`](crate::FsTraits::reflinks)) in both files, and ends at
     /// one or at the end of this file. In the latter case it must not end inside of `target`.

@@ -76,8 +76,9 @@ impl OpenFile {
         self.next_entries_with(Want::NAMES)
     }
 
-    /// The same, by a caller that uses what `want` contains: of all entries of a listing. The attributes that the file system
-    /// returns with the names are in the cache afterwards ([`Listed::inode`]).
+    /// As [`next_entries`](Self::next_entries), by a caller that uses the data in `want` of all
+    /// entries of a listing. The attributes that the file system returns with the names are in the
+    /// cache afterwards ([`Listed::inode`]).
     ///
     /// # Errors
     /// As for [`OpenFile::next_entries`].

@@ -87,12 +87,13 @@ impl OpenFile {
         self.held.sb().fs().sync(&self.request(), &self.open(self.inode()?), data_only)
     }
 
-    /// What the file system writes when a user closes a descriptor of the file, with the error of that `close(2)`. The file
-    /// stays open. For front ends, whose users share it; a drop cannot report. Without effect on a file that is not open for writing,
-    /// and in file systems without [`Opens::Yes`](crate::Opens::Yes) with `flush`.
+    /// Has the file system write its data as when a user closes a descriptor of the file, with the
+    /// error of that `close(2)`. The file stays open. For front ends, whose users share it; a drop
+    /// cannot report. Without effect on a file that is not open for writing, and in file systems
+    /// without [`Opens::Yes`](crate::Opens::Yes) with `flush`.
     ///
     /// # Errors
-    /// Those of [`FileSystem::flush`](crate::FileSystem::flush).
+    /// The errors of [`FileSystem::flush`](crate::FileSystem::flush).
     pub fn flush(&self) -> Result<(), Errno> {
         if !self.wants_flush() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What another thread may do between the seal of a mount's count and the lock of the mounts.
+//! Changes by another thread between the seal of a mount's count and the lock of the mounts.
 
 use super::*;
 use crate::Vfs;

@@ -2,9 +2,6 @@
 //!
 //! # How it is locked
 //! As [`rename`](super).
-//!
-//! # Where it comes from
-//! The order of Linux's `lock_rename`; own code.
 
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
@@ -30,7 +27,7 @@ use sync::PerCpuArc;
 /// How often a thread that has found the second name locked begins with that one, before it locks the directories in order.
 const TURNS: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// What a rename is to do, and what its tries so far have shown.
+/// The task of a rename, and the results of its tries so far.
 pub(super) struct Plan<'p> {
     /// The old name and the new one.
     pub(super) lasts: [Last<'p>; 2],
@@ -71,7 +68,7 @@ pub(super) enum Retry {
     Locks,
 }
 
-/// Both ends of a rename, which are locked, and what the caller has to do with them.
+/// Both ends of a rename, which are locked, and the caller's task.
 pub(super) struct Ends<'t, 'p> {
     pub(super) sb: &'t SuperBlock,
     pub(super) old: End<'t, 'p>,
@@ -138,7 +135,7 @@ impl<'t, 'p> Ends<'t, 'p> {
         Self { sb, old, new, flags, are_two, caller, in_section: false, is_ordered: false, leaves }
     }
 
-    /// Notes that the rename must begin again. It fails with the returned error until then.
+    /// Notes that the rename must begin again. This try fails with the returned error.
     #[cold]
     pub(super) fn leave(&self, leaves: Retry) -> Errno {
         self.leaves.set(leaves);
@@ -166,7 +163,7 @@ impl<'t, 'p> Ends<'t, 'p> {
         !(has_dir && (self.are_two || is_sharded || waits) || exchange && is_sharded)
     }
 
-    /// The result of a try with this result.
+    /// The result of a try that ended with `done`.
     pub(super) fn tried(&self, done: Result<(), Errno>) -> Result<Attempt, Errno> {
         if self.leaves.get() == Retry::No { done.map(|()| Attempt::Done) } else { Ok(Attempt::NeedsWhole) }
     }
@@ -207,8 +204,9 @@ impl<'t> DirLocks<'t> {
     /// Locks `first`, then `second` if it is another directory. The caller passes the ancestor first. `None`:
     /// one of them has changed.
     ///
-    /// The first is checked before the second is locked, and then stays what it is. So the second, even if
-    /// it was removed by now, is not an ancestor of the first, and the order holds.
+    /// The first is checked before the second is locked, and its lock keeps its place. So the
+    /// second, even if it was removed meanwhile, is not an ancestor of the first, and the order
+    /// holds.
     fn two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Option<Self> {
         let held = sb.lock_dir(first.dir());
         if !first.is_current() {
@@ -268,7 +266,8 @@ pub(super) fn lock_ends<'t>(at: [&'t DirAt; 2], hashes: [u64; 2], plan: &Plan<'_
     Ok(LockedEnds::Dirs { locks, ordered })
 }
 
-/// Locks both names: of two directories one, while it waits for none, and tries the other.
+/// Locks both names. With two directories, it locks one without holding another lock, and tries the
+/// other.
 #[cold]
 fn lock_names<'t>(
     sb: &'t SuperBlock,
@@ -300,8 +299,8 @@ fn lock_names<'t>(
     if at.iter().all(|at| at.is_current()) { Ok(locks) } else { Err(Attempt::Changed) }
 }
 
-/// Locks both names in the sections of the walks that have reached their directories, and notes which directory another thread has
-/// locked. `None`: it cannot at once.
+/// Locks both names in the sections of the walks that reached their directories, and notes which
+/// directory another thread has locked. `None`: a lock is taken.
 pub(super) fn lock_here<'t>(
     from: &WalkEnd<'t>,
     to: &WalkEnd<'t>,
@@ -371,9 +370,11 @@ impl DetachedEnds {
     }
 }
 
-/// Whether the moved and the replaced entry are directories above the other end. Such a rename fails, and none of both is revalidated:
-/// if the file system reported another directory, that would remove the old one from the cache with everything below it, and so a
-/// directory whose lock is held here. (An entry that is valid now may have expired by the next search.) `None`: neither is a directory.
+/// Whether the moved and the replaced entry are directories above the other end. Such a rename
+/// fails, and neither entry is revalidated: if the file system reported another directory, the old
+/// one would be removed from the cache with everything below it, also the directory whose lock is
+/// held here. (An entry that is valid now may have expired by the next search.) `None`: neither is
+/// a directory.
 pub(super) fn dirs_above(ends: &Ends<'_, '_>, may_evict: &MayEvict) -> Option<(bool, bool)> {
     let (old, new) = (&ends.old, &ends.new);
     let moved = lookup::cached_dir(ends.sb, may_evict, old.dir, old.named());

@@ -1,13 +1,13 @@
-//! rename in a remote file system: both names are locked, and no directory is locked during the call.
+//! rename in a remote file system: both names are locked, and no directory is locked during the
+//! call.
 //!
 //! # How it is locked
-//! As [`name_locks`](crate::cache::name_locks). A rename that needs the locks in order elsewhere (a directory that moves to another one)
-//! has `rename_lock` here, from before the lock until the end, and so during the call: no ancestor changes. A directory that is
-//! replaced is closed. Both directories are locked before the call, to check, and after it, to change the cache: one is locked, the other
-//! one tried, so no order is needed.
-//!
-//! # Where it comes from
-//! As [`rename`](super).
+//! As [`name_locks`](crate::cache::name_locks), and:
+//! 1. A move of a directory to another one holds `rename_lock` from before the names' locks until
+//!    its end, also during the call. So no ancestor changes.
+//! 2. A directory that is replaced is closed.
+//! 3. Both directories are locked before the call, to check, and after it, to change the cache. The
+//!    thread locks one and tries the other, so no order is needed.
 
 use super::check_found;
 use crate::base::deadline::Deadline;
@@ -52,7 +52,7 @@ impl Context {
         let ends = Ends { is_ordered: ordered.is_some(), ..ends };
         let request = caller.request();
         let deadline = Deadline::at(request.deadline);
-        // Dropped after the names: a closed directory stays what it is.
+        // Dropped after the names' locks, so that a closed directory stays in its slot.
         let (moved, target);
         let Some(names) = sb.lock_remote_names([(dirs[0], hashes[0]), (dirs[1], hashes[1])], deadline)? else {
             return Ok(Attempt::Changed);
@@ -136,8 +136,9 @@ impl<'t> Ends<'t, '_> {
         found.target.filter(|_| found.is_dir && !self.flags.contains(RenameFlags::EXCHANGE))
     }
 
-    /// Marks both names stale wherever the cache has them, if it has another entry than before the call for one of them, or has
-    /// replaced a directory. Both directories are locked.
+    /// Marks both names stale wherever the cache has them, if the cache has another entry for one
+    /// of them than before the call, or the rename replaced a directory. Both directories are
+    /// locked.
     fn expire_both(&self) {
         for end in [&self.old, &self.new] {
             if let Some(dir) = end.dir.inode() {

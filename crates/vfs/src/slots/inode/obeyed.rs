@@ -1,11 +1,13 @@
 //! Whether a file has flags that the VFS obeys: `chattr(1)`.
 //!
 //! # What it is
-//! One bit of the mode. The file system keeps the flags; operations that they may forbid ask it for them if the bit is set
-//! ([`flags_allow`](crate::walk::permission::flags_allow)). A host obeys its own flags, so the bit of a file of the host may be missing.
+//! One bit of the mode. The file system keeps the flags; operations that they may forbid request
+//! them if the bit is set ([`flags_allow`](crate::walk::permission::flags_allow)). A host obeys its
+//! own flags, so the bit of a file of the host may be missing.
 //!
 //! # How it is locked
-//! The bit changes in a write section of the inode's sequence lock. An operation that has looked at it before goes on.
+//! The bit changes in a write section of the inode's sequence lock. An operation that read it
+//! before continues.
 //!
 //! # Where it comes from
 //! `ioctl_iflags(2)`; `IS_IMMUTABLE` and `IS_APPEND` in Linux.

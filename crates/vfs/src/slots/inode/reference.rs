@@ -1,14 +1,16 @@
-//! References on inodes: values that are used up, so that each is given back once.
+//! References on inodes: values that the put consumes, so that each is put once.
 //!
 //! # How it is locked
-//! Not at all: the count of an inode is an atomic that stays zero once it got there, until the slot begins its next life.
+//! No lock: the count of an inode is an atomic. Once it is zero, it stays zero until the slot
+//! begins its next life.
 
 use super::Inode;
 use crate::slots::object::Object;
 use crate::slots::slot::DeadDentry;
 use prim::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-/// A reference on an inode, counted. It is not `Copy`: it goes into an object word ([`Object::of`]), or is put, once.
+/// A reference on an inode, counted. It is not `Copy`: it is moved into an object word
+/// ([`Object::of`]), or is put, once.
 ///
 /// [`Object::of`]: crate::slots::object::Object::of
 #[derive(Debug)]
@@ -24,7 +26,7 @@ impl core::ops::Deref for InodeRef<'_> {
 }
 
 impl<'i> InodeRef<'i> {
-    /// One more reference, unless the last one has gone.
+    /// One more reference, unless the last one was put.
     pub(crate) fn take(inode: &'i Inode) -> Option<Self> {
         // ORDERING: Acquire, pairs with the AcqRel of `put`: a count of zero stays zero, and the last user's
         // writes are seen; and with the Release of `Inode::begin_prepared`: in whichever life the reference is taken, its
@@ -62,8 +64,8 @@ impl<'i> InodeRef<'i> {
         (self.0.refs.fetch_sub(1, AcqRel) == 1).then_some(DeadInode(self.0))
     }
 
-    /// The same for the only reference on an inode that no other thread can find: without the locked instruction.
-    /// The reference again: there are others.
+    /// As `put`, without the locked instruction, for the only reference on an inode that no other
+    /// thread can find. `Err`: the reference, since there are others.
     pub(crate) fn put_last(self) -> Result<DeadInode<'i>, Self> {
         if self.is_last() { Ok(DeadInode(self.0)) } else { Err(self) }
     }
@@ -91,8 +93,8 @@ impl core::ops::Deref for DeadInode<'_> {
 /// One more than `refs`.
 ///
 /// # Panics
-/// With 2^31 references: one of them is about to be lost, and the count must not reach zero by wrapping. Nobody has the
-/// terabyte that so many names take.
+/// With 2^31 references: one of them is about to be lost, and the count must not reach zero by
+/// wrapping. (So many names would take a terabyte.)
 fn one_more(refs: u32) -> u32 {
     assert!(refs < 1 << 31, "overflow: 2^31 names of one inode");
     refs + 1

@@ -1,16 +1,14 @@
 //! Changes of attributes, and of the right to search a directory that follows from them.
 //!
 //! # What it is
-//! The right to search a directory follows from its mode, owner and group. Where a recorded path passed the directory
-//! ([`whole_path`](crate::slots::whole_path)), their change is counted. So only a caller that has the tree's
-//! [`WholePaths`] can make one.
+//! The right to search a directory follows from its mode, owner and group. Where a recorded path
+//! passed the directory ([`whole_path`](crate::slots::whole_path)), their change is counted. So
+//! only a caller that has the tree's [`WholePaths`] can make such a change.
 //!
 //! # How it is locked
-//! Attributes change in write sections of the inode's sequence lock. Inside the section the changer reads the directory's mark
-//! by a read-modify-write; a recorder sets the mark by one, or finds it set, and reads the attributes after that, once no section is open.
-//!
-//! # Where it comes from
-//! Own code.
+//! Attributes change in write sections of the inode's sequence lock. Inside the section the changer
+//! reads the directory's mark by a read-modify-write; a recorder sets the mark by a
+//! read-modify-write, or finds it set, and then reads the attributes once no section is open.
 
 use super::Inode;
 use crate::base::attr::Attr;

@@ -1,19 +1,21 @@
-//! Whether the attributes of an inode are those of its file system.
+//! Whether an inode's copy of the attributes is current.
 //!
 //! # What it is
-//! A mark, and a count of what makes the order of a request and a change unknown. A request takes a sample of attributes
-//! and count ([`Inode::before_request`]), and its answer is the newest if both are as they were
-//! ([`Inode::learn_answer`]). The mark stays until then, so that no reader shows the copy meanwhile.
+//! A mark, and a count of events that make the order of a request and a change unknown. A request
+//! takes a sample of attributes and count ([`Inode::before_request`]), and its answer is the newest
+//! if both are unchanged ([`Inode::learn_answer`]). The mark stays until the answer, so that no
+//! reader shows the copy meanwhile.
 //!
 //! # How it is locked
-//! Mark and count are bits of the mode and change in write sections of the inode's sequence lock, with the attributes; so a
-//! reader gets both of one moment.
+//! Mark and count are bits of the mode and change in write sections of the inode's sequence lock,
+//! with the attributes; so a reader gets both of one moment.
 //!
 //! # Limitations
-//! Exactly 1024 marks and answers during one request, which leave the same attributes, are not noticed.
+//! Exactly 1024 marks and answers during one request, which leave the same attributes, are not
+//! noticed.
 //!
 //! # Where it comes from
-//! `attr_version` of Linux's `fs/fuse/inode.c`; own code.
+//! `attr_version` of Linux's `fs/fuse/inode.c`.
 
 use super::{Inode, REPORTED, STALE, VERSION, VERSION_BIT};
 use crate::base::attr::Attr;
@@ -21,7 +23,7 @@ use crate::base::packed_attr::PackedAttr;
 use crate::slots::whole_path::WholePaths;
 use prim::atomic::Ordering::Relaxed;
 
-/// What an inode had before a request to its file system.
+/// A sample of an inode before a request to its file system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttrSample {
     pub(crate) attr: Attr,
@@ -58,13 +60,12 @@ impl Inode {
         self.set_mark();
     }
 
-    /// Whether the attributes are stale.
     #[inline]
     pub(crate) fn is_stale(&self) -> bool {
         self.mode.load(Relaxed) & STALE != 0
     }
 
-    /// The attributes, all of one moment, if they were not stale then.
+    /// The attributes, all of one moment in which they were not stale.
     #[inline]
     pub(crate) fn fresh_attr(&self) -> Option<Attr> {
         let (attr, is_stale) = self.seq.read(|| (self.load(), self.is_stale()));
@@ -83,9 +84,9 @@ impl Inode {
         self.atime.store(now, Relaxed);
     }
 
-    /// Marks attributes that the file system reports as stale, in the write section in which they change. After the section it
-    /// would be too late: a request between the change of the file system and that of the copy contains the change, and the
-    /// copy would count it twice.
+    /// Marks attributes that the file system reports as stale, in the write section in which they
+    /// change. After the section it would be too late: a request between the change in the file
+    /// system and the change of the copy contains the change, and the copy would count it twice.
     pub(super) fn note_change(&self) {
         if self.is_reported() {
             self.set_mark();
@@ -107,14 +108,15 @@ impl Inode {
         self.mode.store(if is_sharded { mode | STALE } else { mode }, Relaxed);
     }
 
-    /// What the inode has before a request to its file system.
+    /// Samples the inode before a request to its file system.
     pub(crate) fn before_request(&self) -> AttrSample {
         // Relaxed: ordered by the samples of `seq`.
         let (attr, mode) = self.seq.read(|| (self.load(), self.mode.load(Relaxed)));
         AttrSample { attr, version: mode & VERSION, is_stale: mode & STALE != 0 }
     }
 
-    /// Whether nothing that the VFS learned or did since then is newer than an answer. The caller has the sequence lock.
+    /// Whether nothing that the VFS received or did since `before` is newer than an answer. The
+    /// caller has the sequence lock.
     fn is_as(&self, before: &AttrSample) -> bool {
         self.mode.load(Relaxed) & VERSION == before.version && self.load() == before.attr
     }
@@ -141,8 +143,9 @@ impl Inode {
         has_rights
     }
 
-    /// Takes mode and owner of an answer that may be older than other attributes, if they have not changed since the request. Returns
-    /// whether the inode has them. The caller has the sequence lock.
+    /// Takes mode and owner from an answer whose other attributes may be old, if these two have not
+    /// changed since the request. Returns whether the inode has them. The caller has the sequence
+    /// lock.
     fn learn_rights(&self, paths: &WholePaths, answer: &Attr, before: &AttrSample) -> bool {
         let rights = |attr: &Attr| (attr.mode, attr.uid, attr.gid);
         let mut next = self.load();
@@ -155,8 +158,9 @@ impl Inode {
         rights(&next) == rights(answer)
     }
 
-    /// Notes the attributes that the file system returned with a change, which has made so many marks since `before`. If there are
-    /// others, the order is unknown, and the attributes stay stale. Returns whether the inode has the attributes now.
+    /// Notes the attributes that the file system returned with a change, which has made `marks`
+    /// marks since `before`. If there are others, the order is unknown, and the attributes stay
+    /// stale. Returns whether the inode has the attributes now.
     pub(crate) fn learn_after(&self, paths: &WholePaths, attr: &Attr, before: &AttrSample, marks: u32) -> bool {
         let _held = self.seq.write_lock();
         // Relaxed: inside the sequence lock's write section.
@@ -170,10 +174,11 @@ impl Inode {
         true
     }
 
-    /// Notes what the file system reported in a reply to a lookup. `before`: from before that lookup; `None`: a lookup of a further
-    /// name of the file, which the VFS did not know then. If the attributes changed meanwhile, the reply may be older than the
-    /// change: only mode and owner are taken, if they did not change, and the attributes are stale. A reply without `before` may be
-    /// older than any change, so nothing of one that differs is taken.
+    /// Notes the attributes from a reply to a lookup. `before`: the sample before that lookup;
+    /// `None`: a lookup of a further name of the file, with no sample. If the attributes changed
+    /// meanwhile, the reply may be older than the change: only mode and owner are taken, if they
+    /// did not change, and the attributes are stale. A reply without `before` may be older than any
+    /// change, so nothing of one that differs is taken.
     pub(crate) fn learn_reply(&self, paths: &WholePaths, reply: &Attr, before: Option<&AttrSample>) {
         let _held = self.seq.write_lock();
         let is_newest = before.map_or_else(|| is_same(&self.load(), reply), |before| self.is_as(before));

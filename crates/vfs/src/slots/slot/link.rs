@@ -1,9 +1,9 @@
 //! Links between dentries.
 //!
-//! The invariants are those of the [slots](super).
+//! The invariants are in [slots](super).
 //!
 //! # How it is locked
-//! Each use says what covers the link: a sequence, or a lock.
+//! Each use names its cover of the link: a sequence, or a lock.
 //!
 //! # Where it comes from
 //! As [`slot`](super).

@@ -1,6 +1,6 @@
 //! The lock of a directory, from the read section of a walk to the operation.
 //!
-//! The invariants are those of the [slots](super).
+//! The invariants are in [slots](super).
 
 use super::{Address, SlotMemory};
 use crate::slots::dentry::Dentry;

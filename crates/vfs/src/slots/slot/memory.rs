@@ -1,6 +1,6 @@
 //! The memory of one file system's slots.
 //!
-//! The invariants are those of the [slots](super).
+//! The invariants are in [slots](super).
 
 use crate::slots::dentry::Dentry;
 use prim::shared::PlainArc as Arc;

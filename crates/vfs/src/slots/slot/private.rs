@@ -1,7 +1,8 @@
-//! A file system's own data of an inode, in the inode's slot. Its safety rests on the invariants of [`super`].
+//! A file system's own data of an inode, in the inode's slot. Its safety rests on the invariants of
+//! [`super`].
 //!
 //! # How it is locked
-//! Not at all: the first thread that sets it wins, and the thread that ends the inode takes it out.
+//! No lock: the first thread that sets it wins, and the thread that ends the inode takes it out.
 
 use crate::slots::inode::DeadInode;
 use core::any::Any;
@@ -67,7 +68,8 @@ impl Drop for Private {
         // Relaxed: `&mut self` means that no other thread reads it.
         let data = self.0.load(Relaxed);
         if !data.is_null() {
-            // SAFETY: invariant 3, as in `clear`: the slab goes a grace period after its superblock.
+            // SAFETY: invariant 3, as in `clear`: the slab is freed a grace period after its
+            // superblock.
             drop(unsafe { Box::from_raw(data) });
         }
     }

@@ -72,7 +72,7 @@ pub(crate) fn recorded<'g>(paths: &WholePaths, _guard: &'g ReadGuard<'_>, found:
     Some(unsafe { &*dentry })
 }
 
-/// The same, if no hard change has begun since.
+/// As [`recorded`], but if no hard change has begun since.
 pub(crate) fn recorded_before<'g>(now: Stamps, _guard: &'g ReadGuard<'_>, found: &Found) -> Option<&'g Dentry> {
     if !now.is_soft_since(Check::of(found).stamp) {
         return None;

@@ -1,17 +1,19 @@
 //! Which walks become entries of the table of whole paths.
 //!
 //! # What it is
-//! The state of one CPU index. A path is recorded at its second use that this state remembers: a filter has a tag for
-//! each of [`TAGS`] paths that missed last. Paths that are used more rarely than that are recorded too, as long as the table
-//! has room: one in [`RARE`] of their uses. So a set of a million paths comes into a table that is large enough for it.
+//! The state of one CPU index. A path is recorded at its second use that this state remembers: a
+//! filter has a tag for each of [`TAGS`] paths that missed last. Paths that are used more rarely
+//! than that are recorded too, as long as the table has room: one in [`RARE`] of their uses. So a
+//! set of a million paths gets into a table that is large enough for it.
 //!
-//! An entry that is written costs each other CPU that reads it a transfer of its line. So soon after a change, when the next
-//! one may be near, only one candidate in [`SHARE`] times the number of other CPUs is recorded or renewed: then each of them
-//! has used an entry [`SHARE`] times, on average, before it pays. After [`CALM`] times as many candidates without a change, each
-//! is.
+//! An entry that is written costs each other CPU that reads it a transfer of its line. So soon
+//! after a change, when the next one may be near, only one candidate in [`SHARE`] times the number
+//! of other CPUs is recorded or renewed: then each of those CPUs has used an entry [`SHARE`] times,
+//! on average, before it pays. After [`CALM`] times as many candidates without a change, each
+//! candidate is.
 //!
 //! # How it is locked
-//! Not at all: only the owner of the CPU index writes it; all may read the statistics.
+//! No lock: only the owner of the CPU index writes it; all may read the statistics.
 
 use super::checked::Checked;
 use prim::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -119,12 +121,11 @@ impl Admission {
         add(if is_recorded { &self.recorded } else { &self.refused });
     }
 
-    /// Counts an entry that got the stamp of today.
+    /// Counts an entry that got the current stamp.
     pub(crate) fn note_renewal(&self) {
         add(&self.renewed);
     }
 
-    /// What it counted.
     #[cfg(feature = "testing")]
     pub(crate) fn stats(&self) -> super::WholePathStats {
         super::WholePathStats {
@@ -184,7 +185,7 @@ mod tests {
         let table = SignatureTable::new(128).unwrap();
         let admission = Admission::default();
         let signature = table.sign(64, b"a/b").unwrap();
-        // A tag of zero is that of an empty filter.
+        // An empty filter has the tag zero.
         let first = admission.is_second(signature);
         assert_eq!((first, admission.is_second(signature)), (signature.tag() == 0, signature.tag() != 0));
         assert_eq!(admission.misses(), 2);

@@ -1,18 +1,20 @@
 //! The lists that a CPU index has found right since the last change.
 //!
 //! # What it is
-//! A change makes the stamp of all entries old. Until an entry gets the new stamp, each lookup that finds it compares the list of
-//! its path. All files of a directory share that list, so most of these comparisons have the same result. A CPU index keeps the
-//! result until the next change: a lookup that finds it reads neither the list nor the directories, and writes to nothing shared.
+//! A change makes the stamp of all entries old. Until an entry gets the new stamp, each lookup that
+//! finds it compares the list of its path. All files of a directory share that list, so most of
+//! these comparisons have the same result. A CPU index keeps the result until the next change: a
+//! lookup that finds it reads neither the list nor the directories, and writes to nothing shared.
 //!
 //! # Why a result holds until the next change
-//! The comparison was made behind a read of the number of changes, and so saw each move that was counted by then. A lookup that uses the
-//! result compares that number behind its reads: if it is the same, the lookup read nothing of a move that was counted later. A
-//! directory can be removed, and its memory be another directory, without a change: but then no entry of before has a dentry.
-//! An entry of after has the stamp of now, and needs no list.
+//! The comparison was made after a read of the number of changes, and so saw each move that was
+//! counted at that read. A lookup that uses the result compares that number after its reads: if it
+//! is the same, the lookup read nothing of a move that was counted later. A directory can be
+//! removed, and its memory be another directory, without a change: but then no older entry has a
+//! dentry, and a newer entry has the current stamp and needs no list.
 //!
 //! # How it is locked
-//! Not at all: only the thread that owns the CPU index reads and writes it.
+//! No lock: only the thread that owns the CPU index reads and writes it.
 
 use super::lists::Pair;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
@@ -23,7 +25,8 @@ const KEPT: usize = if cfg!(loom) { 1 } else { 256 };
 /// See the [module documentation](self).
 pub(super) struct Checked {
     kept: Box<[Kept]>,
-    /// How often the table had been emptied when the results were noted: a number of changes can come round after that.
+    /// How often the table had been emptied when the results were noted: a number of changes can
+    /// wrap around after that.
     emptied: AtomicU64,
 }
 
@@ -63,7 +66,7 @@ impl Checked {
 
     fn of(&self, pair: Pair) -> &Kept {
         let [start, dir] = pair.words();
-        // The low bits of an address are those of a slot: they are the same.
+        // The low bits of all slots' addresses are the same.
         let mixed = (start.rotate_left(32) ^ dir).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         &self.kept[(mixed >> 32) as usize % KEPT]
     }

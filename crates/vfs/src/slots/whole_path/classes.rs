@@ -1,20 +1,21 @@
 //! Classes of credentials: for whom a path through closed directories was recorded.
 //!
 //! # What it is
-//! Whether a walk may search a directory follows from the credentials and from the directory's mode, owner and ACL. So a path
-//! that not everyone may walk is recorded for a *class*: all contexts with equal credentials. A class has a secret random
-//! number, which is a part of the signatures of its entries; a context of another class computes other signatures and does not
+//! Whether a walk may search a directory follows from the credentials and from the directory's
+//! mode, owner and ACL. So a path that not everyone may walk is recorded for a *class*: all
+//! contexts with equal credentials. A class has a secret random number, which is a part of the
+//! signatures of its entries; a context of another class computes other signatures and does not
 //! find them. To change credentials is to change the class, and makes no entry useless.
 //!
 //! # How it is locked
 //! `known` by its lock, a leaf. A class does not change, but for a flag.
 //!
 //! # Limitations
-//! A tree has [`MAX_SCANNED`] classes that contexts use. Credentials beyond them have none, and their paths through closed
-//! directories are walked.
+//! A tree has [`MAX_SCANNED`] classes that contexts use. Credentials beyond them have none, and
+//! their paths through closed directories are walked.
 //!
 //! # Where it comes from
-//! In place of the prefix check cache of Tsai and others (SOSP '15); own code.
+//! In place of the prefix check cache of Tsai and others (SOSP '15).
 
 use crate::base::access::credentials::Credentials;
 use core::ops::Deref;
@@ -74,7 +75,7 @@ pub(crate) struct Classed {
 }
 
 impl Classed {
-    /// `class` is that of `cred`.
+    /// `class` is the class of `cred`.
     pub(super) fn new(cred: Credentials, class: Option<Arc<Class>>) -> Self {
         debug_assert!(class.as_ref().is_none_or(|class| class.cred == cred));
         Self { cred, class }
@@ -143,8 +144,8 @@ impl Classes {
 }
 
 impl Known {
-    /// Forgets the classes that no context has. (Their entries are never found again: the next class of the same credentials
-    /// has another secret.)
+    /// Removes the classes that no context has. (Their entries are never found again: the next
+    /// class of the same credentials has another secret.)
     fn forget_unused(&mut self) {
         // A count of one is this table's own; only `Classes::of`, which has the lock, makes another from it.
         self.classes.values_mut().for_each(|alike| alike.retain(|class| Arc::strong_count(class) > 1));

@@ -1,26 +1,29 @@
 //! Lists: the directories that recorded paths pass, with a keyed sum of their sequences.
 //!
 //! # What it is
-//! One list for a start and a directory: the directories below the start down to that one, in the order of the path.
-//! A plain descent is the only way that a recorded path takes, so the two determine the list. A list has the stamp of
-//! the moment when it was made; the sequences are those of that moment. It is an entry of a table with [`WAYS`] places
-//! for each key, so it can be replaced by the list of another key, or by a younger one of the same.
+//! One list for a start and a directory: the directories below the start down to the directory, in
+//! the order of the path. A plain descent is the only way that a recorded path takes, so the two
+//! determine the list. A list has the stamp and the sequences of the moment when it was made. It is
+//! an entry of a table with [`WAYS`] places for each key, so it can be replaced by the list of
+//! another key, or by a younger list of the same key.
 //!
-//! A path that crosses mount points, or has symbolic links, has a list of its directory's text instead, and a path that ends at a
-//! link a list of its whole text: the key is the signature of that text. Such a list has the links too, and their number. It notes
-//! which of its directories are mount points that the path crosses. They lead to the mount of the path's end.
+//! A path that crosses mount points, or has symbolic links, has a list of its directory's text
+//! instead, and a path that ends at a link a list of its whole text: the key is the signature of
+//! that text. Such a list has the links too, and their number. It notes which of its directories
+//! are mount points that the path crosses. They lead to the mount of the path's end.
 //!
 //! # Layout
 //! | words of a block | |
 //! |---|---|
 //! | 0 | the version, and in bit 0 whether the block is being written |
 //! | 1, 2 | the addresses of start and directory, or the signature of a text; a first word of 0: the block is vacant |
-//! | 3 | the stamp; above it the number of directories and links in 8 bits, that of the links in 8, and a bit for each that is crossed |
+//! | 3 | the stamp; above it the number of directories and links in 8 bits, the number of links in 8, and a bit for each that is crossed |
 //! | 4 | the sum |
 //! | 5.. | the addresses of the directories and links |
 //!
 //! # How it is locked
-//! A block is a sequence lock whose count is word 0; a thread that finds it being written goes on without it.
+//! A block is a sequence lock whose count is word 0; a thread that finds it being written continues
+//! without it.
 
 use crate::slots::dentry::Dentry;
 use prim::atomic::{
@@ -61,7 +64,8 @@ impl Pair {
         Self([address(start), address(dir)])
     }
 
-    /// The text of a directory that crosses mount points. (It is one of addresses by a chance of less than 2^-100.)
+    /// The text of a directory that crosses mount points. (It equals a key of addresses by a chance
+    /// of less than 2^-100.)
     pub(crate) fn of_text(signature: Signature) -> Self {
         Self(signature.words())
     }
@@ -146,7 +150,7 @@ impl List {
         has_room
     }
 
-    /// The same, unless the list has it: the path comes there again.
+    /// As `push`, unless the list has it: the path comes there again.
     pub(crate) fn push_once(&mut self, lists: &Lists, address: usize, seq: u32) -> bool {
         self.dirs().contains(&address) || self.push(lists, address, seq)
     }
@@ -162,12 +166,11 @@ impl Lists {
         size_of_val(self.blocks.get())
     }
 
-    /// What the directory with this number adds to a sum.
+    /// The term of the directory with this number in a sum.
     pub(crate) fn term(&self, number: usize, seq: u32) -> u64 {
         u64::from(seq).wrapping_mul(self.keys[number])
     }
 
-    /// The list of a pair.
     pub(crate) fn find(&self, pair: Pair) -> Option<List> {
         let Block(words) = self.ways(pair).iter().find(|block| is_of(block, pair))?;
         // ORDERING: Acquire, pairs with the Release store in `put`: the words below are not older than this one.
@@ -215,11 +218,10 @@ impl Lists {
         words[0].store(version.wrapping_add(2), Release);
     }
 
-    /// Removes every list.
     pub(super) fn clear(&self) {
         for Block(words) in self.blocks.get() {
             loop {
-                // Relaxed: a choice; a block that is being written now gets a list of today.
+                // Relaxed: a choice; a block that is being written gets a current list.
                 if words[1].load(Relaxed) == 0 {
                     break;
                 }
@@ -247,7 +249,7 @@ impl Lists {
     }
 }
 
-/// Whether a block seems to be that of a pair.
+/// Whether a block seems to be the block of a pair.
 fn is_of(block: &Block, pair: Pair) -> bool {
     // Relaxed: a hint; `find` checks it.
     pair.0 == [block.0[1].load(Relaxed), block.0[2].load(Relaxed)]

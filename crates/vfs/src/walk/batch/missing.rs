@@ -1,20 +1,21 @@
 //! Names of a batch that are not in the cache: one request for all of them.
 //!
 //! # What it is
-//! Before the paths that the interleaved walk left are walked one by one, the names at their ends are requested together, if the
-//! cache has none of them ([`FileSystem::lookup_many`](crate::FileSystem::lookup_many)). Each answer enters the cache under the same
-//! conditions as that of a lookup. The walks then decide about each path, as ever: here only requests are saved, and what was not
-//! answered, or not used, the walks request by themselves.
+//! Before the paths that the interleaved walk left are walked one by one, the names at their ends
+//! are requested together, if the cache has none of them
+//! ([`FileSystem::lookup_many`](crate::FileSystem::lookup_many)). Each answer enters the cache
+//! under the same conditions as the answer to a lookup. The walks then decide about each path, as
+//! ever. This only saves requests: the walks request each name again that has no answer, or whose
+//! answer was not used.
 //!
 //! # What it is not
-//! A single-flight lookup: another thread may request one of the names at the same time. Nor is it for names that expired, for
-//! callers that may leave, or for file systems whose answers are valid for no time at all.
+//! A single-flight lookup: another thread may request one of the names at the same time. Nor is it
+//! for names that expired, for callers that may leave, or for file systems whose answers are valid
+//! for no time at all.
 //!
 //! # How it is locked
-//! The directories are held. No lock is held during the request; an answer is used under the lock of its name.
-//!
-//! # Where it comes from
-//! Own code.
+//! The directories are held. No lock is held during the request; an answer is used under the lock
+//! of its name.
 
 use crate::base::access::credentials::MAY_EXEC;
 use crate::base::errno::Errno;
@@ -72,7 +73,7 @@ impl Context {
         }
     }
 
-    /// A directory of a file system that is asked for names, if the caller may search it.
+    /// The directory of the names to request, if the caller may search it.
     fn hold_asked(&self, base: Base<'_>, path: &[u8]) -> Option<PathRef> {
         let held = self.hold(base, path, true).ok()?;
         let (sb, inode) = (held.sb(), held.inode().ok()?);

@@ -1,6 +1,6 @@
 //! Adds the answer to a lookup to the cache.
 //!
-//! As [`lookup`](super); own code.
+//! As [`lookup`](super).
 
 use super::Lookup;
 use crate::base::errno::Errno;
@@ -29,8 +29,9 @@ impl<'a> Lookup<'a, '_> {
         if names.is_some() { self.sb.slot(kind) } else { self.sb.slot_in(kind, self.dir, may_evict) }
     }
 
-    /// Adds a name from the file system's answer: of an inode that is cached by its node, or of a new one. Returns the moment at
-    /// which a new directory began: before another thread could find it.
+    /// Adds a name from the file system's answer: of an inode that is cached by its node, or of a
+    /// new inode. Returns the moment at which a new directory began, before another thread could
+    /// find it.
     ///
     /// # Errors
     /// `ENOMEM`: the budget is used up and every entry is held.
@@ -57,8 +58,8 @@ impl<'a> Lookup<'a, '_> {
         }
         inode.learn_reply(&sb.paths, &new.attr, None);
         if new.valid != Valid::UntilInvalidated {
-            // The file system may treat a file with several names otherwise than when it had one: the first name's validity is
-            // from then.
+            // The file system may treat a file with several names otherwise than a file with one:
+            // the first name's validity is from the time when the file had one.
             first.expire(&sb.paths);
         }
         sb.renew_acls(first, &inode, acls_of(new));

@@ -1,11 +1,9 @@
 //! Lookups with a deadline, on another thread.
 //!
 //! # What it is
-//! A file system need not obey a deadline. So the caller of such a lookup waits for a thread of the file system's pool ([`Workers`]), and
-//! returns without it at its deadline. The lookup goes on, if it was begun; its answer is used.
-//!
-//! # How it is locked
-//! Not at all.
+//! A file system need not obey a deadline. So the caller of such a lookup waits for a thread of the
+//! file system's pool ([`Workers`]), and returns without it at its deadline. The lookup continues,
+//! if it was begun, and its answer is used.
 //!
 //! # Where it comes from
 //! Own code.

@@ -33,7 +33,8 @@ impl Lookup<'_, '_> {
         Ok(found.and_then(|entry| self.sb.pin(entry)))
     }
 
-    /// The same in a remote file system: the name is locked, and no lock of the cache is held during the request.
+    /// In a remote file system: the name is locked, and no lock of the cache is held during the
+    /// request.
     fn find_in_name_lock(self, request: &Request, is_name_locked: bool) -> Result<Option<DentryRef>, Errno> {
         let Self { sb, dir, named } = self;
         let deadline = Deadline::at(request.deadline);

@@ -1,12 +1,14 @@
 //! The recording of a path for the table of whole paths: a walk that notes its steps.
 //!
 //! # What it is
-//! [`Shortcut::record`] walks a path by the steps of a [`tracer`](super::tracer). It marks each directory and each link, and notes
-//! the right to search it. A path that needs any other step is not recorded.
+//! [`Shortcut::record`] walks a path by the steps of a [`tracer`](super::tracer). It marks each
+//! directory and each link, and notes the right to search it. A path that needs any other step is
+//! not recorded.
 //!
 //! # How it is ordered
-//! See [`whole_path`](crate::slots::whole_path). Marks come first, and what they protect is read after them: names, flags, rights
-//! and mounts. The mounts' sequence shows whether a mount changed meanwhile.
+//! See [`whole_path`](crate::slots::whole_path). The recorder sets the marks first, and then reads
+//! the names, flags, rights and mounts that they protect. The mounts' sequence shows whether a
+//! mount changed meanwhile.
 //!
 //! # Where it comes from
 //! Named there.
@@ -36,7 +38,6 @@ enum Searchers {
     Unknown,
 }
 
-/// What was noted of a walk.
 struct Notes<'g> {
     list: List,
     has_room: bool,
@@ -70,7 +71,7 @@ impl<'g> Shortcut<'g> {
             self.table.put(signature, end.dentry, check, self.tree.paths.stamps());
             return Some(());
         }
-        // A path with a list of its text must have that: without it, it is not found.
+        // A path with a list of its text must have the list: without it, the path is not found.
         if list.is_routed() && !has_room {
             return None;
         }
@@ -122,8 +123,9 @@ impl<'g> Shortcut<'g> {
         }
     }
 
-    /// The users that may search the directory at a place, if it has this object word. (Of one that is a mount point, perhaps in another
-    /// namespace, the answer is never "everyone": its entries are for the start's mount.)
+    /// The users that may search the directory at a place, if it has this object word. (For a mount
+    /// point, perhaps in another namespace, the answer is never "everyone": its entries are for the
+    /// start's mount.)
     fn searchers(&self, at: &Step<'g>, object: Object) -> Searchers {
         if !object.is_hashed() {
             return Searchers::Unknown;
@@ -144,7 +146,7 @@ impl<'g> Shortcut<'g> {
         }
     }
 
-    /// Puts a list, unless there is an equal one: that one may be older, so it serves more entries.
+    /// Puts a list, unless there is an equal one, which may be older and so serves more entries.
     fn keep_list(&self, has_room: bool, pair: Pair, list: &List) {
         let lists = &self.table.lists;
         let now = self.tree.paths.stamps();
@@ -172,7 +174,7 @@ impl<'g> Shortcut<'g> {
             return;
         }
         assert!(!is_refused, "the table leads through a directory that the walk may not search");
-        // `None`: the walk met a change that is not counted yet.
+        // `None`: the walk found a change that is not counted yet.
         if let Some(Traced { end, .. }) = end {
             let is_same = core::ptr::eq(end.dentry, found.dentry) && end.mount.ptr_eq(found.mount);
             assert!(is_same, "the table leads to another place than the walk");

@@ -1,14 +1,15 @@
 //! Lookups by the table of whole paths, in front of the walk.
 //!
 //! # What it is
-//! [`Shortcut::resolve`] uses the end of a path that was recorded as the end of a walk: it reads, then checks the dentry's
-//! sequence, and here also the stamp. A path that is not in the table is walked; at its
-//! second use [`Shortcut::record`] walks it once more, by steps that are noted.
+//! [`Shortcut::resolve`] uses the end of a path that was recorded as the end of a walk: it reads,
+//! then checks the dentry's sequence, and here also the stamp. A path that is not in the table is
+//! walked; at its second use [`Shortcut::record`] walks it once more, by steps that are noted.
 //!
-//! The first probe is for an entry that is right for everyone, from the start in whichever mount: a path through open
-//! directories of one mount. The second one is for an entry of the credentials' class and of the start's mount: these may pass
-//! closed directories, cross mount points and pass symbolic links. The third one is for a path that ends at a link, and only a
-//! lookup that follows it has that.
+//! The first probe is for an entry that is right for everyone, with the start in any mount: a path
+//! through open directories of one mount. The second one is for an entry of the credentials' class
+//! and of the start's mount: these may pass closed directories, cross mount points and pass
+//! symbolic links. The third one is for a path that ends at a link. Only a lookup that follows the
+//! link has it.
 //!
 //! # How it is ordered
 //! See [`whole_path`](crate::slots::whole_path).
@@ -48,7 +49,7 @@ pub(crate) struct Shortcut<'g> {
     pub(crate) follow: bool,
 }
 
-/// The end of a path that the table has, and with what it is right.
+/// The end of a path that the table has, and the checks that make it right.
 #[derive(Clone, Copy)]
 pub(super) struct End<'g> {
     pub(super) mount: MountRef<'g>,
@@ -69,7 +70,8 @@ pub(super) enum Unread<'g> {
 }
 
 impl<'g> Shortcut<'g> {
-    /// What `quick` returns for the end of `path` from `start`, or else `take`. `None`: the path must be walked.
+    /// Returns the result of `quick`, or else of `take`, for the end of `path` from `start`.
+    /// `None`: the path must be walked.
     #[inline(always)]
     pub(crate) fn resolve<R, E: From<Errno>>(
         &self,
@@ -85,8 +87,8 @@ impl<'g> Shortcut<'g> {
             Err(Unread::Absent) => return Some(Err(Errno::ENOENT.into())),
             Err(Unread::Walk) => return None,
         };
-        // The stamp was compared before, so the path led to the dentry then if the dentry did not change: that is what a walk
-        // shows, too.
+        // The stamp was compared before. So if the dentry did not change, the path led to it at the
+        // comparison: a walk shows no more.
         let found = WalkEnd::of(self.guard, self.cred(), self.links + end.links, &at);
         let taken = take(&found);
         if found.stale().is_some() {
@@ -107,7 +109,8 @@ impl<'g> Shortcut<'g> {
     pub(super) fn look_up(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<End<'g>> {
         let found = self.table.entries.find(signature);
         if let Some(found) = found {
-            // The inode is beside its dentry, if this is its first name: so both lines come at once.
+            // The inode is beside its dentry, if this is its first name: so both lines are loaded
+            // at once.
             prim::hint::prefetch(inode_beside(core::ptr::without_provenance(found.address.get())));
         }
         match found.and_then(|found| Some((found, recorded(&self.tree.paths, self.guard, &found)?))) {
@@ -116,7 +119,7 @@ impl<'g> Shortcut<'g> {
         }
     }
 
-    /// What `quick` returns for an end that [`Shortcut::look_up`] returned.
+    /// Returns the result of `quick` for an end that [`Shortcut::look_up`] returned.
     #[inline(always)]
     pub(super) fn read_end<R>(
         &self,
@@ -165,7 +168,8 @@ impl<'g> Shortcut<'g> {
         end
     }
 
-    /// The signature of a path for a class and for the start's mount, from that for everyone.
+    /// The signature of a path for a class and for the start's mount, from the signature for
+    /// everyone.
     pub(super) fn own(&self, class: &Class, start: Place<'g>, signature: Signature) -> Signature {
         class.sign(signature).of_group(start.mount.get().secret())
     }
@@ -174,15 +178,15 @@ impl<'g> Shortcut<'g> {
         &self.state.cred
     }
 
-    /// The signature of a path that ends at a link which is followed, from that for the class and mount. `None`: such paths are
-    /// walked.
+    /// The signature of a path that ends at a link which is followed, from the signature for the
+    /// class and mount. `None`: such paths are walked.
     pub(super) fn followed(&self, signature: Signature) -> Option<Signature> {
         // (Whether a link in a sticky directory may be followed depends on rights whose changes are not counted.)
         (!self.state.policy.protected_symlinks).then(|| signature.of_group(self.table.followed))
     }
 
-    /// The end of a path that was recorded for the class of the credentials and for the start's mount. `signature` is that of
-    /// the path for everyone.
+    /// The end of a path that was recorded for the class of the credentials and for the start's
+    /// mount. `signature` is the path's signature for everyone.
     fn find_own(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<End<'g>> {
         let class = self.cred().class().filter(|class| class.has_entries())?;
         let signature = self.own(class, start, signature);
@@ -207,9 +211,10 @@ impl<'g> Shortcut<'g> {
         self.routed(signature, self.table.entries.find(signature)?, start, signature)
     }
 
-    /// The end of a path that crosses mount points or has links, if its list shows that no directory or link of it changed: the
-    /// list leads to the mount. (The list is found by a text: that of the directory, or of a path that ends at a link. If it was
-    /// made before the entry and is right now, then the text has led to one directory of one mount since.)
+    /// The end of a path that crosses mount points or has links, if its list shows that no
+    /// directory or link of it changed: the list leads to the mount. (The list is found by a text:
+    /// the path of the directory, or a path that ends at a link. If the list was made before the
+    /// entry and is right, then the text has led to one directory of one mount since.)
     fn routed(&self, signature: Signature, found: Found, start: Place<'g>, text: Signature) -> Option<End<'g>> {
         let now = self.tree.paths.stamps();
         let dentry = recorded_before(now, self.guard, &found)?;
@@ -234,8 +239,9 @@ impl<'g> Shortcut<'g> {
         (list.links() == 0 || may_follow) && !(list.is_crossing() && self.resolve.contains(Resolve::NO_XDEV))
     }
 
-    /// Notes that a path is walked although it has an entry, whose dentry is `end`. If that has another name now, or none,
-    /// the entry will never be right again, and the path can be recorded anew.
+    /// Notes that a path is walked although it has an entry, whose dentry is `end`. If `end` has
+    /// another name now, or none, the entry will never be right again, and the path can be recorded
+    /// anew.
     #[cold]
     #[inline(never)]
     fn walked(&self, start: Place<'g>, path: &[u8], end: Step<'g>) {
@@ -254,13 +260,14 @@ impl<'g> Shortcut<'g> {
         }
     }
 
-    /// The dentry of an entry with an old stamp, if its directories did not change, with the stamp of now. The entry gets
-    /// that, unless changes are so frequent that it would not be used.
+    /// The dentry of an entry with an old stamp, if its directories did not change, with the
+    /// current stamp. The entry gets that stamp, unless changes are so frequent that it would not
+    /// be used.
     fn renewed(&self, signature: Signature, found: Found, start: Place<'g>) -> Option<End<'g>> {
         let now = self.tree.paths.stamps();
         let dentry = recorded_before(now, self.guard, &found)?;
         let Check { seq, stamp } = Check::of(&found);
-        // (The parent is that of the recorded name, as long as the sequence is.)
+        // (While the sequence is the recorded one, so is the parent.)
         if !self.table.is_unmoved(start.dentry, dentry, stamp, now) || dentry.seq.retry(seq) {
             return None;
         }

@@ -17,8 +17,8 @@ use sync::signature_table::Signature;
 const GROUP: usize = 16;
 
 impl<'g> Shortcut<'g> {
-    /// Calls `emit` for each of `paths`, which begin at `start`, with what `quick` returns for its end by the table. Returns the
-    /// numbers of the other paths.
+    /// Calls `emit` for each of `paths`, which begin at `start`, with the result of `quick` for its
+    /// end by the table. Returns the numbers of the other paths.
     pub(crate) fn read_many<R>(
         &self,
         paths: &[&[u8]],

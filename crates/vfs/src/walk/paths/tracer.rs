@@ -1,20 +1,22 @@
 //! The walk that is recorded for the table of whole paths: it notes its steps.
 //!
 //! # What it is
-//! [`Shortcut::trace`] walks by names that are in the cache, over mount points, and through symbolic links whose text is in the
-//! cache. A path that needs any other step has no trace. The text of a link may have `.` and `..`, the path itself may not.
+//! [`Shortcut::trace`] walks by names that are in the cache, over mount points, and through
+//! symbolic links whose text is in the cache. A path that needs any other step has no trace. The
+//! text of a link may have `.` and `..`, the path itself may not.
 //!
-//! A link with an absolute text leads to the root, which an entry's key does not have. So the path must be absolute too: then it
-//! starts there. And no mount may be crossed before it: the mounts of the list lead to that of the end, beginning with the start's.
+//! A link with an absolute text leads to the root, which an entry's key does not have. So the path
+//! must be absolute too, since it then starts there. And no mount may be crossed before the link:
+//! the mounts of the list lead from the start's mount to the end's mount.
 //!
-//! `..` leads to the parent of a directory that the list has, below the start and on one mount that shows its whole file system:
-//! while that directory's sequence is the same, so is its parent.
+//! `..` leads to the parent of a directory that the list has, below the start and on one mount that
+//! shows its whole file system: while that directory's sequence is the same, so is its parent.
 //!
 //! # How it is ordered
 //! As [`recorder`](super::recorder).
 //!
 //! # Where it comes from
-//! The rules are those of [`rcu_walk`](crate::walk::rcu_walk) and [`follow`](crate::walk::follow).
+//! The rules are in [`rcu_walk`](crate::walk::rcu_walk) and [`follow`](crate::walk::follow).
 
 use crate::base::flags::MountFlags;
 use crate::base::name::{NAME_MAX, Named};
@@ -24,7 +26,7 @@ use crate::walk::follow::MAX_LINKS;
 use crate::walk::paths::shortcut::Shortcut;
 use crate::walk::rcu_walk::Step;
 
-/// What a walk that is recorded does with a place.
+/// How a recorded walk passes a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {
     /// It searches the directory.
@@ -41,7 +43,7 @@ pub(super) enum Pass {
 #[derive(Clone, Copy)]
 pub(super) struct Traced<'g> {
     pub(super) end: Step<'g>,
-    /// The path's last name is that of a symbolic link, which was followed.
+    /// The path's last name is a symbolic link, which was followed.
     pub(super) is_followed: bool,
 }
 
@@ -94,7 +96,8 @@ impl<'g, P: FnMut(&Step<'g>, Pass) -> bool> Tracer<'_, 'g, P> {
             if is_new {
                 at = self.cross(at)?;
             }
-            // The sample is from before the mark. If the sequence still is the same, so is one from after it.
+            // The sample is older than the mark. If the sequence is still the same, a sample after
+            // the mark is equal.
             if !(self.passes)(&at, Pass::Search) || at.changed() {
                 return None;
             }
@@ -133,7 +136,8 @@ impl<'g, P: FnMut(&Step<'g>, Pass) -> bool> Tracer<'_, 'g, P> {
     /// The place at the top of the mounts on a directory.
     fn cross(&mut self, mut at: Step<'g>) -> Option<Step<'g>> {
         while at.object.is_mountpoint() {
-            // Marked before the mount is looked for: a thread that changes the mounts looks at the mark.
+            // Marked before the search for the mount: a thread that changes the mounts looks at the
+            // mark.
             if !(self.passes)(&at, Pass::Look) {
                 return None;
             }

@@ -1,5 +1,5 @@
-//! The kernel's side: a directory tree below a [`Scratch`]. All calls name paths relative to a descriptor of its root, so
-//! that the path to the temporary directory is not a part of what is measured.
+//! The kernel's side: a directory tree below a [`Scratch`]. All calls name paths relative to a
+//! descriptor of its root, so that the path to the temporary directory is not measured.
 
 use super::{Contents, Side};
 use crate::bench::scratch::Scratch;

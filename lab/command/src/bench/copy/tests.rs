@@ -8,7 +8,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-/// All of a tree: path to mode (with type) and what can be read there: contents or link body.
+/// All of a tree: path to mode (with type) and to contents or link body.
 type Snapshot = BTreeMap<Vec<u8>, (u32, Vec<u8>)>;
 
 fn of_directory(root: &Path) -> Snapshot {
@@ -55,7 +55,7 @@ fn of_ram(ram: &RamCopy) -> Snapshot {
     snapshot
 }
 
-/// Every kind of entry that can be made without privileges, and what is awkward of each.
+/// Every kind of entry that can be made without privileges, and difficult cases of each.
 fn awkward_source() -> Scratch {
     let source = Scratch::make(None).expect("there is a place for temporary files");
     let at = |path: &str| source.path().join(path);

@@ -1,4 +1,4 @@
-//! What `bench --peers` prints: a head, a Markdown table, and what its rows compare.
+//! The output of `bench --peers`: a head, a Markdown table, and an explanation of its rows.
 
 use super::contender::{CONTENDERS, Contender};
 use crate::bench::measure::{Method, Quality};
@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 pub(crate) struct PeerReport {
     pub(crate) machine: Machine,
-    /// What the files are.
+    /// A description of the files.
     pub(crate) tree: String,
     /// File system and place of the kernel's files: "tmpfs at /dev/shm".
     pub(crate) kernel_files: String,

@@ -14,7 +14,7 @@ use std::hint::black_box;
 
 /// A store of files in user space. Paths begin with a slash.
 pub(super) trait Peer: Sync {
-    /// What a lookup returns.
+    /// The result of a lookup.
     type Metadata;
 
     /// An empty store.

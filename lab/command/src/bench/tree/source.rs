@@ -24,7 +24,6 @@ const PATH_AT_MOST: usize = 4000;
 /// The deepest entry: removing the copy takes a file descriptor a level.
 const DEPTH_AT_MOST: usize = 256;
 
-/// Reads the tree at `dir`.
 pub(crate) fn read(dir: &Path, interrupt: &Interrupt) -> Result<Tree, Error> {
     read_at_most(dir, interrupt, ENTRIES_AT_MOST)
 }
@@ -78,8 +77,8 @@ fn unreadable(dir: &Path, error: io::Error) -> Error {
     Error::File { path: dir.into(), what: "read", reason: error.into() }
 }
 
-/// Adds the entry at `path`, unless it has gone meanwhile or is too deep; gives its path if it is a directory of the same
-/// file system, to list.
+/// Adds the entry at `path`, unless it was removed meanwhile or is too deep; returns its path if it
+/// is a directory of the same file system, to list.
 fn add(tree: &mut Tree, dir: &Path, path: Box<[u8]>, device: u64) -> Option<Box<[u8]>> {
     if path.len() > PATH_AT_MOST || super::depth(&path) > DEPTH_AT_MOST {
         tree.omitted.too_deep += 1;

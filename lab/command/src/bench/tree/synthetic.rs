@@ -1,4 +1,5 @@
-//! Trees of a known shape: all files at one depth, names of 8 characters, equal fan-out at each level.
+//! Trees of a given shape: all files at one depth, names of 8 characters, equal fan-out at each
+//! level.
 
 use super::{Entry, Kind, Omitted, Tree};
 
@@ -11,7 +12,7 @@ const COLD_DEPTH: usize = 8;
 /// One shape: the fan-out of each level, from the root to the files.
 struct Shape {
     fan_out: Vec<usize>,
-    /// Distinguishes the names of this shape from those of others under the same root.
+    /// Distinguishes the names of this shape from the names of others under the same root.
     salt: u32,
 }
 
@@ -36,7 +37,7 @@ impl Shape {
         let fan_out = if levels == 0 {
             vec![files << bits]
         } else {
-            // What does not go into the levels evenly goes to the deepest.
+            // Bits that the levels cannot share evenly are added to the deepest ones.
             let bits_of = |level| bits / levels + usize::from(level >= levels - bits % levels);
             (0..levels).map(|level| 1 << bits_of(level)).chain([files]).collect()
         };
@@ -47,7 +48,7 @@ impl Shape {
         self.fan_out.iter().product()
     }
 
-    /// Adds all below `parent`, which lies at `level`.
+    /// Adds all entries below `parent`, which is at `level`.
     fn grow(&self, parent: &[u8], level: usize, entries: &mut Vec<Entry>) {
         let is_last = level + 1 == self.fan_out.len();
         for index in 0..self.fan_out[level] {

@@ -1,15 +1,16 @@
 //! The six AIM7 workloads that the lockless reference count left as they were: `alltests`, `five_sec`, `fserver`,
 //! `high_systime`, `new_fserver` and `shared`.
 //!
-//! An AIM7 workload is a file of weights over some fifty small tests: arithmetic, memory, sockets and pipes, `fork` and
-//! `exec`, reads and writes, and a few that use directories (`creat-clo`, `link_test`, `dir_rtns_1`). What is published
-//! of these six is that nothing changed (-2.7 % to +4.8 %).
+//! An AIM7 workload is a file of weights over some fifty small tests: arithmetic, memory, sockets
+//! and pipes, `fork` and `exec`, reads and writes, and a few that use directories (`creat-clo`,
+//! `link_test`, `dir_rtns_1`). The published result for these six is that nothing changed (-2.7 %
+//! to +4.8 %).
 //!
 //! # Limitations
-//! The weights are **ours**. The workload files were not at hand; the weights follow what is said of them: how much is
-//! computing, how much system time, how much files. They are the same for all eras and machines, and set so that the
-//! directory cache is a small part of the time, which is what was published; so an unchanged figure here agrees with the
-//! publication and proves little.
+//! The weights are **ours**. We did not have the workload files; the weights follow the published
+//! descriptions: how much is computing, how much system time, how much files. They are the same for
+//! all eras and machines, and set so that the directory cache is a small part of the time, as
+//! published; so an unchanged figure here agrees with the publication and proves little.
 
 use super::{Made, common_file, home, lay_out};
 use crate::era::{Era, Result};

@@ -1,4 +1,4 @@
-//! The plainest era, with a record of what is requested of it.
+//! The plainest era, with a record of its requests.
 
 use crate::era::{Attributes, Era, FileSystemStatus, Handle, Process, Result};
 use crate::{Options, find};
@@ -29,12 +29,12 @@ impl Recorded {
         self.record.lock().expect("no test panics with the lock held")
     }
 
-    /// Operations so far, without those of closing.
+    /// Operations so far, without the operations of closing.
     pub(super) fn operations(&self) -> u64 {
         self.record().trace.len() as u64
     }
 
-    /// Each of them: what, and on which path.
+    /// Each of them: the operation, and its path.
     pub(super) fn trace(&self) -> Vec<String> {
         self.record().trace.clone()
     }

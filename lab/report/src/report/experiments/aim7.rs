@@ -10,7 +10,8 @@ const NODES: [usize; 4] = [1, 2, 4, 8];
 const SCHEMES: [&str; 2] = ["linux-3.10", "lockref-2013"];
 const WORDS: [&str; 2] = ["before", "after"];
 
-/// The published groups of users, and the numbers of users that stand for each. A figure is their mean, as published.
+/// The published groups of users, and the numbers of users that represent each. A figure is their
+/// mean, as published.
 const GROUPS: [(&str, &[usize]); 3] =
     [("10-100", &[10, 30, 50, 80, 100]), ("200-1000", &[200, 1000]), ("1100-2000", &[1550])];
 
@@ -234,7 +235,7 @@ const MIXES: [(&str, &str); 6] = [
     ("shared", "aim7-shared"),
 ];
 
-/// Users that stand for each published group.
+/// Users that represent each published group.
 const USERS: [(&str, usize); 3] = [("users_10_100", 50), ("users_200_1000", 600), ("users_1100_2000", 1500)];
 
 pub(super) fn others(published: &Published) -> Experiment {

@@ -7,7 +7,7 @@ use crate::report::{Drawing, Figure, Grid};
 /// The eras that look up separate names.
 const OWN: [&str; 6] = ["linux-2.6.32", "vfs-scale", "store-free-2009", "rcu-walk", "linux-3.12", OURS];
 
-/// An era, and what is between its walks and the count of the one name.
+/// An era, and the lock between its walks and the count of the one name.
 const ONE: [(&str, &str); 7] = [
     ("rcu-walk", "ticket lock"),
     ("rcu-walk-mcs", "MCS lock"),
@@ -19,7 +19,7 @@ const ONE: [(&str, &str); 7] = [
 ];
 const CPUS: [usize; 3] = [1, 20, 80];
 
-/// The eras that are disturbed, and what their walks sample.
+/// The eras that are disturbed, and the sequence that their walks sample.
 const DISTURBED: [(&str, &str); 4] = [
     ("store-free-2009", "each entry's sequence, starts again with locks"),
     ("outer-sequence", "rename_lock once, starts again with locks"),

@@ -9,7 +9,7 @@ const ERAS: [&str; 8] =
     ["big-lock", "dcache-lock", "fastwalk", "dcache-rcu", "linux-2.6.32", "vfs-scale", "lockref-2013", OURS];
 const OURS: &str = "lightfoot";
 
-/// `FxMark`'s names, and what they are.
+/// `FxMark`'s names, and their meaning.
 const WORKLOADS: [(&str, &str); 5] = [
     ("MRPL", "stat of a private path"),
     ("MRPM", "stat of any path of a common tree"),

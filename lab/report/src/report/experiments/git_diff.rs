@@ -12,7 +12,7 @@ const MACHINES: [(&str, &str, &str, usize); 3] = [
 ];
 const NIAGARA: &str = "niagara2";
 
-/// The same machine with the next revision of the patches.
+/// [`NIAGARA`] with the next revision of the patches.
 const SECOND: &str = "git_diff_niagara_second_2009";
 
 const SCHEMES: [(&str, &str); 2] = [("linux-2.6.32", "2.6.32-rc3"), ("store-free-2009", "rcu-walk")];
@@ -149,7 +149,7 @@ fn reasons() -> Vec<Reason> {
     ]
 }
 
-/// A figure by era, mode and what it is of.
+/// A figure by era, mode and quantity.
 type Of<'a> = dyn Fn(&str, &str, &str) -> f64 + 'a;
 
 /// Orders that hold on each machine.

@@ -29,7 +29,7 @@ const GAIN: &str = "one thread, store-free-2009 to linux-2.6.32, change %";
 const VANILLA: &str = "CPUs up to which each doubling adds a tenth, linux-2.6.32";
 const STORE_FREE: &str = "CPUs up to which each doubling adds a tenth, store-free-2009";
 
-/// What runs, and what is read from it.
+/// The runs, and the figures that are read from them.
 fn cells_and_rows(published: &Published) -> (Vec<Cell>, Vec<Row>) {
     let setting = Setting::new("power5", "open-close", 1_500);
     let mut cells = Vec::new();

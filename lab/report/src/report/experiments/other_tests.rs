@@ -4,7 +4,7 @@ use super::super::input::Input;
 use super::{Claim, Experiment, Setting, at_most, change, claim, row};
 use crate::report::{Drawing, Figure, Grid};
 
-/// The patches of January 2013 up to each number, what was merged, and ours.
+/// The patches of January 2013 up to each number, the merged version, and ours.
 const ERAS: [(&str, &str); 6] = [
     ("rcu-walk", "before"),
     ("patch-2013-1", "patches 1 and 2"),

@@ -48,7 +48,7 @@ type Read = fn(&Outcome) -> f64;
 /// How a figure is read, its label by era and regime, and the label of its mean by era.
 type Measure = (Read, fn(&str, &str) -> String, fn(&str) -> String);
 
-/// What is read from each run of the sweep.
+/// The figures that are read from each run of the sweep.
 const MEASURES: [Measure; 2] = [
     (Outcome::system_percent, system_label, mean_label),
     (|outcome| outcome.share("RwSem") + outcome.spin_percent(), wait_label, mean_wait_label),
@@ -133,7 +133,7 @@ fn grid() -> Grid {
     }
 }
 
-/// The rows of the plot: both means with what was published, and the sweep.
+/// The rows of the plot: both means with the published ones, and the sweep.
 fn drawn() -> Vec<(String, String)> {
     let means = SCHEMES.iter().map(|era| (format!("{era}: mean of the sweep"), mean_label(era)));
     let sweep =

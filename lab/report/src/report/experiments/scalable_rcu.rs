@@ -12,7 +12,7 @@ const ERAS: [(&str, &str); 3] = [
 ];
 const CPUS: [usize; 3] = [1, 16, 96];
 
-/// What is read from a cell, and its unit.
+/// The figure that is read from a cell, and its unit.
 type Measure = (&'static str, fn(&Outcome) -> f64);
 
 const MEASURES: [Measure; 3] = [

@@ -8,7 +8,7 @@ use crate::report::{Key, Reason};
 const SCHEMES: [(&str, &str); 3] =
     [("dcache-lock", "dcache_lock"), ("fastwalk", "fastwalk"), ("dcache-rcu", "dcache_rcu")];
 
-/// Column of the published table, what it is, and how it is read.
+/// Column of the published table, its meaning, and how it is read.
 type Column = (&'static str, &'static str, fn(&LockRow) -> f64);
 
 const COLUMNS: [Column; 7] = [
@@ -173,7 +173,7 @@ mod tests {
         let published = Published::new();
         let acquisitions =
             |scheme| published.figure("lockmeter_2002", &[("scheme", Key::Text(scheme))], "acquisitions");
-        // What fastwalk takes for a walk is one acquisition, which dcache_rcu does not take.
+        // Fastwalk takes one acquisition for a walk, which dcache_rcu does not take.
         let walks = acquisitions("fastwalk") - acquisitions("dcache_rcu");
         let of_others = acquisitions("dcache_rcu") / walks;
         assert!((of_others - 0.69).abs() < 0.005, "{of_others}: as the text has it, and the default of other_permille");

@@ -11,7 +11,7 @@ const SIDES: [(&str, u64); 2] = [("walk", 0), ("table", 1024)];
 
 const CPUS: [usize; 2] = [64, 192];
 
-/// What is renamed how often: the parameters `moved` and `pause_ns`.
+/// The renamed directory and the pause: the parameters `moved` and `pause_ns`.
 const RENAMES: [(&str, u64, u64); 5] = [
     (QUIET, 0, 100_000),
     ("another directory each 1 ms", 1, 1_000_000),

@@ -6,7 +6,7 @@ use crate::report::Grid;
 
 const ERA: &str = "lightfoot";
 
-/// The machine, the workload, what it does, and the numbers of CPUs.
+/// The machine, the workload, its work, and the numbers of CPUs.
 const LOADS: [(&str, &str, &str, [usize; 3]); 6] = [
     ("epyc192", "MWCM", "create in a common directory", [1, 48, 192]),
     ("epyc192", "MWUM", "unlink in a common directory", [1, 48, 192]),

@@ -89,7 +89,7 @@ fn details(of: &FileSystemStatus, span_ns: u64, area: Rect) -> Vec<Line<'static>
     lines
 }
 
-/// A bar of `width` cells: red when it is nearly full. What is not empty has at least one cell.
+/// A bar of `width` cells: red when it is nearly full. A value above 0 has at least one cell.
 fn bar(used: u64, budget: u64, width: usize) -> Span<'static> {
     let part = u128::from(used) * width as u128;
     let filled = usize::try_from(part.div_ceil(u128::from(budget.max(1)))).unwrap_or(width).min(width);

@@ -107,7 +107,7 @@ fn check(view: &View, (width, height): (u16, u16), expected: &str) {
     assert!(drawn == expected, "drawn:\n{drawn}\nexpected:\n{expected}");
 }
 
-/// The same of some lines, after the keys, on a usual terminal.
+/// Checks some lines, after the keys, on a usual terminal.
 fn check_lines(keys: &str, expected: &[&str]) {
     let mut view = view();
     press(&mut view, keys);

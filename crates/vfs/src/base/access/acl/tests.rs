@@ -1,4 +1,5 @@
-//! ACLs as data: forms, validity, modes, inheritance, access. What Linux answers was asked on tmpfs (6.18).
+//! ACLs as data: forms, validity, modes, inheritance, access. Linux's answers are from tmpfs
+//! (6.18).
 
 use super::AclTag::{Group, GroupObj, Mask, Other, User, UserObj};
 use super::*;

@@ -1,4 +1,4 @@
-//! Who may use which name how: a table of what Linux 6.18 answered on tmpfs.
+//! Which callers may use which name: a table of the answers of Linux 6.18 on tmpfs.
 
 use super::*;
 use crate::base::attr::{S_IFIFO, S_IFMT};
@@ -14,7 +14,7 @@ fn attr(mode: u32) -> Attr {
     Attr { mode, ..Attr::default() }
 }
 
-/// What get, set and remove answer to someone.
+/// The results of get, set and remove for one caller.
 fn answers(cred: &Credentials, mode: u32, name: &[u8]) -> [Result<(), Errno>; 3] {
     let attr = attr(mode);
     [XattrUse::Get, XattrUse::Set(b"1"), XattrUse::Remove]
