@@ -121,7 +121,7 @@ fn reply(mut stream: &UnixStream, mount: &ServedMount) -> io::Result<()> {
     stream.write_all(reply.as_bytes())
 }
 
-/// The status of a mount, from its process.
+/// Returns the status of a mount, from its process.
 ///
 /// # Errors
 /// If the process does not reply.
@@ -143,7 +143,7 @@ pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
     serde_json::from_str(&line).map_err(|_| no_reply("it runs another version of lightfoot".into()))
 }
 
-/// The process that serves the mount, if its socket can be reached.
+/// Returns the process that serves the mount, if its socket can be reached.
 pub(crate) fn process_of(mount: &MountInfo) -> Option<Pid> {
     let (stream, _) = connect(mount).ok()?;
     Some(rustix::net::sockopt::socket_peercred(&stream).ok()?.pid)
@@ -172,7 +172,7 @@ fn file_name(device: u64) -> String {
     format!("mount-{}:{}.sock", major(device), minor(device))
 }
 
-/// The directories for sockets of a user, the preferred one first.
+/// Returns the directories for sockets of a user, the preferred one first.
 pub(crate) fn socket_dirs(uid: u32) -> Vec<PathBuf> {
     if uid == 0 {
         return vec!["/run/lightfoot".into(), "/tmp/lightfoot-0".into()];

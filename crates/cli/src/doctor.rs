@@ -104,7 +104,7 @@ fn line(Finding { level, text }: &Finding) -> String {
     format!("{level}  {text}\n")
 }
 
-/// The first two numbers of a release such as `6.12.9-amd64`.
+/// Returns the first two numbers of a release such as `6.12.9-amd64`.
 fn kernel_version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().ok());
     Some((numbers.next()??, numbers.next()??))
@@ -133,7 +133,7 @@ fn device(refused: Option<&io::Error>) -> Finding {
     }
 }
 
-/// The output of `fusermount3 --version`; `None`: the program does not exist.
+/// Returns the output of `fusermount3 --version`; `None`: the program does not exist.
 fn helper_version() -> Option<String> {
     let output = Command::new("fusermount3").arg("--version").output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -66,7 +66,7 @@ fn listed(mount: &MountInfo) -> Listed {
     Listed { mountpoint: mount.mountpoint.to_string_lossy().into(), uid: mount.uid, process }
 }
 
-/// A table without lines around its cells, or a sentence.
+/// Returns a table without lines around its cells, or a sentence.
 fn table(listed: &[Listed]) -> String {
     if listed.is_empty() {
         return "no mounts of Lightfoot (make one with `lightfoot mount ram: DIRECTORY`)\n".into();

@@ -122,7 +122,7 @@ pub(crate) fn start(arguments: &LogArguments, is_in_background: bool) -> Result<
     Ok(())
 }
 
-/// The filter that `levels` describes: levels and `PART=LEVEL`, with commas between them.
+/// Returns the filter that `levels` describes: levels and `PART=LEVEL`, with commas between them.
 fn filter(levels: &str, default: LevelFilter, is_from_environment: bool) -> Result<Targets, LogError> {
     let level = |text: &str| {
         let found = LEVELS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
@@ -145,7 +145,7 @@ fn filter(levels: &str, default: LevelFilter, is_from_environment: bool) -> Resu
     Ok(Targets::new().with_default(general).with_targets(of_all).with_targets(of_parts))
 }
 
-/// The system's log. Each event has the priority of its level.
+/// Returns the system's log. Each event of the log has the priority of its level.
 fn syslog() -> Option<BoxMakeWriter> {
     Syslog::new(c"lightfoot", Options::LOG_PID, Facility::Daemon).map(BoxMakeWriter::new)
 }

@@ -1,9 +1,10 @@
 //! `lightfoot mount`: mounts a tree and serves it, until it is unmounted or a signal arrives.
 //!
 //! # What it is
-//! The order of steps: parse options, listen for signals, create the mount point, open the source, mount. Then it reports
-//! that the mount is ready ([`notify`], [`daemon`], [`hints`]), and the main thread waits. The first signal unmounts, and
-//! leaves programs that have files open time to close them; the second ends the process at once.
+//! The order of steps: parse options, listen for signals, create the mount point, open the source,
+//! mount. After these steps the command reports that the mount is ready ([`notify`], [`daemon`],
+//! [`hints`]), and the main thread waits. The first signal unmounts, and leaves programs that have
+//! files open time to close them; the second ends the process at once.
 //!
 //! # Where it comes from
 //! `mount(8)`, `mount.fuse(8)`, `daemon(7)`.
@@ -216,7 +217,8 @@ fn wait(mounted: Mounted, signals: &mut Signals) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// The name in a list of mounts: a tree in memory as it was given, so that `mount -a` recognizes it.
+/// Returns the name in a list of mounts: a tree in memory as it was given, so that `mount -a`
+/// recognizes it.
 fn name(mount: &Mount, source: &Source) -> String {
     let given = mount.source.to_string_lossy();
     let name = if given.starts_with("ram:") { given } else { source.name().to_string_lossy() };

@@ -205,18 +205,18 @@ impl Settings {
         self.ram.limits.per_user.get_or_insert_default()
     }
 
-    /// The number of names that the kernel may cache.
+    /// Returns the number of names that the kernel may cache.
     pub(crate) fn max_names(&self, default: usize) -> usize {
         self.max_names.unwrap_or(default)
     }
 
-    /// Whether the kernel collects writes. Without an option, if the tree `is_in_memory`: the data are lost with the process
-    /// anyway.
+    /// Returns whether the kernel collects writes. Without an option, if the tree `is_in_memory`:
+    /// the data are lost with the process anyway.
     pub(crate) fn writeback(&self, is_in_memory: bool) -> bool {
         self.writeback.unwrap_or(is_in_memory && !self.mount.session.no_open)
     }
 
-    /// The side that checks permissions.
+    /// Returns the side that checks permissions.
     pub(crate) fn checks(&self) -> Checks {
         self.checks.unwrap_or_else(|| fuse::default_checks(&self.mount))
     }
@@ -226,7 +226,7 @@ impl Settings {
         self.ttl = self.ttl.map(|ttl| ttl / 2);
     }
 
-    /// How long the kernel may cache.
+    /// Returns how long the kernel may cache.
     pub(crate) fn ttls(&self, default: Ttls) -> Ttls {
         let of = |one: Option<Duration>, default| one.or(self.ttl).unwrap_or(default);
         Ttls {
@@ -237,7 +237,7 @@ impl Settings {
     }
 }
 
-/// The options of a list. Empty ones mean nothing.
+/// Returns the options of a list. Empty ones mean nothing.
 pub(crate) fn split(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|option| !option.is_empty())
 }
@@ -246,7 +246,7 @@ fn is_ignored(name: &str) -> bool {
     IGNORED.split(' ').any(|ignored| ignored == name) || name.starts_with("x-") || name.starts_with("X-")
 }
 
-/// The names that `name` could be a misspelling of, the most similar first; a few.
+/// Returns the names that `name` could be a misspelling of, the most similar first; a few.
 fn near(name: &str) -> Vec<&'static str> {
     let is_part = |known: &str| name.len() > 2 && (known.contains(name) || known.len() > 3 && name.contains(known));
     let far = |known: &str| if is_part(known) { 1 } else { distance(name.as_bytes(), known.as_bytes()) };
@@ -258,7 +258,8 @@ fn near(name: &str) -> Vec<&'static str> {
     near.into_iter().map(|(_, _, known)| known).take(3).collect()
 }
 
-/// The number of letters to insert, delete or replace to make one of the other (Levenshtein).
+/// Returns the number of letters to insert, delete or replace to make one of the other
+/// (Levenshtein).
 fn distance(one: &[u8], other: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (i, a) in one.iter().enumerate() {

@@ -66,7 +66,7 @@ impl Signals {
     }
 }
 
-/// The set of ignored signals, bit `n - 1` for signal `n`; empty if `/proc` cannot be read.
+/// Returns the set of ignored signals, bit `n - 1` for signal `n`; empty if `/proc` cannot be read.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,8 +1,9 @@
 //! SOURCE: the tree that a command line names.
 //!
 //! # What it is
-//! One of four: `ram:LIST`, a tree in memory; a directory of this machine; `s3://BUCKET/PREFIX`, an object store; a TOML file that
-//! combines several of these into one tree. [`Source::parse`] finds out which; [`Source::open`] makes the tree.
+//! A SOURCE has one of four forms: `ram:LIST`, a tree in memory; a directory of this machine;
+//! `s3://BUCKET/PREFIX`, an object store; a TOML file that combines several of these into one tree.
+//! [`Source::parse`] finds out which form it has; [`Source::open`] makes the tree.
 //!
 //! A directory whose name begins with `ram:` is written `./ram:x`.
 //!
@@ -36,7 +37,7 @@ const RAM: &str = "ram:";
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     name: OsString,
-    /// Each after the one that it is mounted on; the first is the root.
+    /// The mounts, each after the mount that it is mounted on; the first is the root.
     mounts: Vec<PlannedMount>,
 }
 
@@ -136,8 +137,8 @@ enum Problem {
 }
 
 impl Source {
-    /// The tree that `source` names, with the lists of options that follow `-o`. With `is_sloppy`, unknown options there are
-    /// ignored.
+    /// Returns the tree that `source` names, with the lists of options that follow `-o`. With
+    /// `is_sloppy`, unknown options there are ignored.
     ///
     /// # Errors
     /// If `source` does not exist, or an option cannot be used.
@@ -181,15 +182,15 @@ impl Source {
         settings.mount.session.checks = settings.checks();
         let acls = acls_of(&settings);
         source.mounts.iter_mut().for_each(|mount| mount.settings.host.acls = Some(acls));
-        // The host does not have owners and modes that are only shown: it would refuse operations
-        // that these allow.
+        // The host does not have owners and modes that are only shown, so it would refuse
+        // operations that the shown owners and modes allow.
         if settings.mount.session.shown != Shown::default() {
             source.mounts.iter_mut().for_each(|mount| mount.settings.host.ownership = Some(Ownership::Daemon));
         }
         Ok(SourceAndSettings { source, settings })
     }
 
-    /// Its name in a list of mounts: `ram`, or the absolute path of the directory or file.
+    /// Returns its name in a list of mounts: `ram`, or the absolute path of the directory or file.
     pub(crate) fn name(&self) -> &OsStr {
         &self.name
     }
@@ -247,9 +248,9 @@ impl Source {
     }
 }
 
-/// The use of the ACLs of directories: if the kernel checks permissions, it reads the ACLs that it
-/// needs. Where the session checks, and root mounts, all callers are root, to whom no ACL refuses
-/// anything.
+/// Returns the use of the ACLs of directories: if the kernel checks permissions, it reads the ACLs
+/// that it needs. Where the session checks, and root mounts, all callers are root, to whom no ACL
+/// refuses anything.
 fn acls_of(settings: &Settings) -> HostAcls {
     let is_roots = rustix::process::geteuid().is_root();
     match (settings.mount.session.acl, settings.mount.session.checks) {
@@ -272,7 +273,7 @@ fn make_dirs(context: &Context, path: &[u8], len: usize) -> Result<(), Errno> {
 }
 
 impl PlannedMount {
-    /// Whether `other` is mounted somewhere below this one.
+    /// Returns whether `other` is mounted somewhere below this one.
     fn is_above(&self, other: &Self) -> bool {
         self.at != other.at && (self.at == "/" || Path::new(&other.at).starts_with(&self.at))
     }
@@ -309,7 +310,7 @@ impl PlannedMount {
             .map_err(|error| self.wrong(Problem::Unusable { path: path.into(), reason: error.into() }))
     }
 
-    /// How long a call into the directory at `path` may take; `None`: without a limit.
+    /// Returns how long a call into the directory at `path` may take; `None`: without a limit.
     fn call_timeout(&self, path: &Path) -> Option<Duration> {
         let given = self.settings.host.call_timeout;
         given.map_or_else(|| call_timeout::default_at(path), |given| Some(given).filter(|given| !given.is_zero()))
@@ -325,7 +326,7 @@ impl PlannedMount {
 }
 
 impl Named {
-    /// The thing that `source` names; relative paths start from `from`.
+    /// Returns the thing that `source` names; relative paths start from `from`.
     fn of(source: &OsStr, from: &Path) -> Result<Self, Problem> {
         if source.as_bytes().starts_with(RAM.as_bytes()) {
             return Ok(Self::Kind(Kind::Ram));

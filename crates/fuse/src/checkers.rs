@@ -3,7 +3,7 @@
 //! # What it is
 //! [`Right`] is the action for which a request needs a permission, [`right`] names it for each
 //! request, and [`checker`] is the table: which side checks that right under a set of options. A
-//! set that leaves a right to nobody is refused ([`refusal`]), by
+//! set of options that leaves a right to nobody is refused ([`refusal`]), by
 //! [`Session::new`](crate::Session::new) and by [`mount`](crate::mount).
 //!
 //! # What it is not
@@ -70,7 +70,8 @@ pub struct CheckedOptions {
 }
 
 impl CheckedOptions {
-    /// The options of a session whose transport lets one user in, or has a kernel that checks ACLs.
+    /// Returns the options of a session whose transport lets one user in, or has a kernel that
+    /// checks ACLs.
     fn of_session(session: &SessionOptions) -> Self {
         let SessionOptions { checks, no_open, acl, idmap, .. } = *session;
         let shows_owner = session.shown.uid.or(session.shown.gid).is_some();
@@ -82,8 +83,8 @@ impl CheckedOptions {
     }
 }
 
-/// The right that a request needs. `None`: it needs no right, or the right was checked by an
-/// earlier request (a listing needs an open directory).
+/// Returns the right that a request needs. `None`: it needs no right, or the right was checked by
+/// an earlier request (a listing needs an open directory).
 #[must_use]
 pub const fn right(op: Op) -> Option<Right> {
     match op {
@@ -109,7 +110,7 @@ pub const fn right(op: Op) -> Option<Right> {
     }
 }
 
-/// The table: which side checks `right` under `options`.
+/// Returns the table: which side checks `right` under `options`.
 #[must_use]
 pub const fn checker(options: CheckedOptions, right: Right) -> Checker {
     let CheckedOptions { checks, no_open, allow_other, acl, idmap, shows_owner } = options;
@@ -130,7 +131,7 @@ pub const fn checker(options: CheckedOptions, right: Right) -> Checker {
         (Checks::Kernel, _) => Checker::Kernel,
         // No request names the caller, and no request comes before it that does.
         (Checks::Own, Right::Contents) if no_open => Checker::Nobody,
-        // The kernel does this by itself and checks nothing without `default_permissions`.
+        // The kernel does this without a request, and checks nothing without `default_permissions`.
         (Checks::Own, Right::CachedName | Right::Special) => {
             if allow_other {
                 Checker::Nobody
@@ -142,10 +143,11 @@ pub const fn checker(options: CheckedOptions, right: Right) -> Checker {
     }
 }
 
-/// The side that checks where no option decides. The session, for a mount that only root can reach:
-/// a check of root's rights refuses only to execute a file that is not executable, which both sides
-/// refuse anyway, and the kernel's checks cost it a GETATTR after each change of a directory. A
-/// root process that has dropped `CAP_DAC_OVERRIDE` is not checked then.
+/// Returns the side that checks where no option decides. For a mount that only root can reach, this
+/// is the session. A check of root's rights refuses only the execution of a file that is not
+/// executable, which both sides refuse anyway, and the kernel's checks cost a GETATTR after each
+/// change of a directory. A root process that has dropped `CAP_DAC_OVERRIDE` is not checked in this
+/// case.
 #[must_use]
 pub fn default_checks(options: &MountOptions) -> Checks {
     default_checks_of(rustix::process::geteuid().is_root(), options)
@@ -157,7 +159,7 @@ fn default_checks_of(is_root: bool, options: &MountOptions) -> Checks {
     if is_root && is_checked { Checks::Own } else { Checks::Kernel }
 }
 
-/// The first right that `options` leave to nobody.
+/// Returns the first right that `options` leave to nobody.
 fn unchecked(options: CheckedOptions) -> Option<Right> {
     Right::ALL.iter().copied().find(|&right| checker(options, right) == Checker::Nobody)
 }
@@ -180,17 +182,18 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why a session with these options is refused.
+/// Returns why a session with these options is refused.
 pub(crate) fn session_refusal(options: &SessionOptions) -> Option<Refusal> {
     refusal(CheckedOptions::of_session(options))
 }
 
-/// Why a mount with these options is refused.
+/// Returns why a mount with these options is refused.
 pub(crate) fn mount_refusal(options: &MountOptions) -> Option<Refusal> {
     refusal(CheckedOptions::of_mount(options))
 }
 
-/// Why `options` are refused: the right that nobody would check, and the pair of options that causes it.
+/// Returns why `options` are refused: the right that nobody would check, and the pair of options
+/// that causes it.
 #[must_use]
 pub fn refusal(options: CheckedOptions) -> Option<Refusal> {
     let right = unchecked(options)?;
@@ -226,7 +229,7 @@ mod tests {
             let rights = Op::ALL.iter().filter_map(|&op| right(op)).chain(Right::ALL.iter().copied());
             let has_nobody = rights.map(|right| checker(options, right)).any(|checker| checker == Checker::Nobody);
             assert_eq!(refused.is_some(), has_nobody, "{options:?}");
-            // Where several users are let in, no right depends on there being one.
+            // If several users may use the mount, no right depends on having one user only.
             let depends = Right::ALL.iter().any(|&right| checker(options, right) == Checker::OneUser);
             assert!(!(options.allow_other && depends), "{options:?}");
         }

@@ -9,7 +9,7 @@
 //! A log of all errors: most are answers (`ENOENT`), or about one file (`EACCES`).
 //!
 //! # Where it comes from
-//! `printk_once` of Linux; own code.
+//! `printk_once` of Linux.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vfs::Errno;

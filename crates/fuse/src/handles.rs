@@ -40,13 +40,13 @@ struct Slots<T> {
 }
 
 impl<T> Handles<T> {
-    /// An empty table.
+    /// Returns an empty table.
     pub(crate) fn new() -> Self {
         let shard = |_| HandleShard(Mutex::new(Slots { slots: Slab::new(), generation: 0 }));
         Self { shards: (0..SHARDS).map(shard).collect() }
     }
 
-    /// A number for `value`; never 0.
+    /// Adds `value` and returns its number, which is never 0.
     pub(crate) fn insert(&self, value: T) -> u64 {
         let value = Arc::new(value);
         let at = cpu::id() % SHARDS;
@@ -57,7 +57,7 @@ impl<T> Handles<T> {
         u64::from(generation) << 32 | u64::from(index << SHARD_BITS) | at as u64
     }
 
-    /// The value of `handle`. `None` if the handle is not open: `EBADF`.
+    /// Returns the value of `handle`. `None` if the handle is not open: `EBADF`.
     #[inline]
     pub(crate) fn get(&self, handle: u64) -> Option<Arc<T>> {
         self.shards[shard_of(handle)].0.lock().get(handle).cloned()
@@ -76,19 +76,19 @@ impl<T> Handles<T> {
         taken.map(|(_, (_, value))| value).collect()
     }
 
-    /// Whether a handle has a value that `is_so`, which is called under a lock.
+    /// Returns whether a handle has a value that `is_so`, which is called under a lock.
     pub(crate) fn any(&self, is_so: impl Fn(&T) -> bool) -> bool {
         self.shards.iter().any(|shard| shard.0.lock().slots.iter().any(|(_, (_, value))| is_so(value)))
     }
 
-    /// The number of handles, shard by shard.
+    /// Returns the number of handles, shard by shard.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.lock().slots.len()).sum()
     }
 }
 
 impl<T> Slots<T> {
-    /// The value of `handle`, if the generations agree.
+    /// Returns the value of `handle`, if the generations agree.
     fn get(&self, handle: u64) -> Option<&Arc<T>> {
         let (generation, value) = self.slots.get(index_of(handle))?;
         (u64::from(*generation) == handle >> 32).then_some(value)

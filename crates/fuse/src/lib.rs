@@ -1,9 +1,10 @@
 //! Lightfoot through FUSE: mounts a tree of [`vfs`], so that any program can use it.
 //!
 //! # What it is
-//! Two layers. The [`Session`] implements the operations of FUSE on a tree. It keeps the kernel's state (nodes, their lookup
-//! counts, open handles) and does not depend on how requests arrive. The transport receives them through io_uring, or from
-//! `/dev/fuse`. [`mount`] combines both.
+//! Two layers. The [`Session`] implements the operations of FUSE on a tree. It records the kernel's
+//! state (nodes, the lookup count of each node, open handles) and does not depend on how requests
+//! arrive. The transport receives requests through io_uring or from `/dev/fuse`. [`mount`] combines
+//! both layers.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,8 +16,8 @@
 //! ```
 //!
 //! # How it is locked
-//! `nodes` and `handles` have sharded locks, which no thread holds during a call into the tree. A separate thread sends
-//! notices to the kernel; a handler never does.
+//! `nodes` and `handles` have sharded locks, which no thread holds during a call into the tree. A
+//! separate thread sends notices to the kernel; a thread that serves a request never does.
 //!
 //! # Where it comes from
 //! `Documentation/filesystems/fuse.rst` in Linux; libfuse's low-level interface.

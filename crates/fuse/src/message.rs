@@ -46,8 +46,8 @@ impl From<&io::Error> for Reason {
     }
 }
 
-/// The text of `error` without the number that the standard library appends: `Permission denied` instead of
-/// `Permission denied (os error 13)`.
+/// Returns the text of `error` without the number that the standard library appends: `Permission
+/// denied` instead of `Permission denied (os error 13)`.
 #[must_use]
 pub fn without_number(error: &io::Error) -> String {
     let mut text = error.to_string();
@@ -62,7 +62,8 @@ pub fn without_number(error: &io::Error) -> String {
     text
 }
 
-/// A path on one line: as it is, or quoted and escaped if it has spaces or characters that a terminal would not show.
+/// Returns a path on one line: as it is, or quoted and escaped if it has spaces or characters that
+/// a terminal would not show.
 #[must_use]
 pub fn show(path: &Path) -> String {
     match path.to_str() {
@@ -80,7 +81,7 @@ pub fn one_line(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
-/// A path as one word of a shell command.
+/// Returns a path as one word of a shell command.
 #[must_use]
 pub fn shell_word(path: &Path) -> String {
     let text = path.to_string_lossy();
@@ -94,7 +95,7 @@ pub fn shell_word(path: &Path) -> String {
     }
 }
 
-/// A character between `$'` and `'` (POSIX 2024, bash, zsh).
+/// Returns a character between `$'` and `'` (POSIX 2024, bash, zsh).
 fn in_dollar_quotes(letter: char) -> String {
     match letter {
         '\'' | '\\' => format!("\\{letter}"),

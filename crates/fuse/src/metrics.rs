@@ -11,9 +11,9 @@
 //! # How it is locked
 //! A [`Mutex`] for each of 32 shards, chosen by the thread's index and held for one record, so
 //! threads hardly ever wait. A snapshot locks one shard after the other, so it may lack records
-//! made meanwhile. Requests in flight are a count beside the lock: the thread that begins a request
-//! adds 1 to its own, and the thread that ends it takes 1 off its own, so one alone may be below
-//! zero, and the sum is right.
+//! made during the snapshot. Each shard counts requests in flight without its lock: the thread that
+//! begins a request adds 1 to the count of its shard, and the thread that ends the request takes 1
+//! off its own shard's count. So one count may be below zero, but the sum is right.
 //!
 //! # Memory
 //! About 4 KiB for each operation in each shard that has recorded it.
@@ -85,7 +85,7 @@ struct Record {
 }
 
 impl Metrics {
-    /// All zero.
+    /// Returns metrics that are all zero.
     #[must_use]
     pub fn new() -> Self {
         let shard = |_| MetricShard {
@@ -120,13 +120,13 @@ impl Metrics {
         clock::monotonic_ns()
     }
 
-    /// [`time`](Self::time) of an operation that [began](Self::begin) at `began_ns`.
+    /// As [`time`](Self::time), for an operation that [began](Self::begin) at `began_ns`.
     #[inline]
     pub(crate) fn time_since(&self, op: Op, began_ns: i64) -> Timer<'_> {
         Timer { metrics: self, op, began_ns, errno: Cell::new(0), bytes: Cell::new(0) }
     }
 
-    /// The shard of the calling thread.
+    /// Returns the shard of the calling thread.
     #[inline]
     fn shard(&self) -> &MetricShard {
         &self.shards[cpu::id() % SHARDS]
@@ -159,7 +159,7 @@ impl Metrics {
         *(if is_hit { &mut names.hits } else { &mut names.misses }) += 1;
     }
 
-    /// The names that were looked up, by file system, in the order of their numbers.
+    /// Returns the names that were looked up, by file system, in the order of their numbers.
     #[must_use]
     pub fn names(&self) -> Vec<NameStats> {
         let mut all: BTreeMap<u64, NameStats> = BTreeMap::new();
@@ -183,7 +183,7 @@ impl Metrics {
         self.gauges[gauge as usize].fetch_add(by, Relaxed);
     }
 
-    /// The value of a gauge.
+    /// Returns the value of a gauge.
     #[must_use]
     pub fn get(&self, gauge: Gauge) -> u64 {
         match gauge {
@@ -192,14 +192,16 @@ impl Metrics {
         }
     }
 
-    /// Requests that began and have not ended. A request that ends while the shards are added up may be missed in one and
-    /// counted in another, so the sum may be below zero, which means none.
+    /// Returns the number of requests that began and have not ended. A request that ends while the
+    /// shards are added up may be missed in one and counted in another, so the sum may be below
+    /// zero, which means none.
     fn in_flight(&self) -> u64 {
         let sum: i64 = self.shards.iter().map(|shard| shard.in_flight.load(Relaxed)).sum();
         u64::try_from(sum).unwrap_or(0)
     }
 
-    /// All that was recorded so far; operations without a record are left out. The caller fills in `cache` and `fallbacks`.
+    /// Returns all that was recorded so far; operations without a record are left out. The caller
+    /// fills in `cache` and `fallbacks`.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let ops = Op::ALL.iter().filter_map(|&op| self.op(op)).collect();
@@ -208,7 +210,7 @@ impl Metrics {
         Snapshot { span_ns, ops, gauges, cache: Vec::new(), fallbacks: Vec::new() }
     }
 
-    /// One operation, over all shards.
+    /// Returns the sum of one operation over all shards.
     fn op(&self, op: Op) -> Option<OpStats> {
         let mut stats = OpStats { name: op.name().into(), ..OpStats::default() };
         let (mut times, mut errnos) = (BTreeMap::new(), BTreeMap::new());
@@ -235,7 +237,7 @@ impl Metrics {
 }
 
 impl Record {
-    /// `None` only if the histogram refuses the bounds, which it does not.
+    /// Returns an empty record; `None` only if the histogram refuses the bounds, which it does not.
     fn new() -> Option<Self> {
         let times = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok()?;
         Some(Self { times, sum_ns: 0, max_ns: 0, bytes: 0, errors: 0, errnos: Vec::new() })
@@ -258,7 +260,7 @@ impl Record {
     }
 }
 
-/// The name of an errno; its number, if it has none here.
+/// Returns the name of an errno; its number, if it has none here.
 fn name_of(errno: i32) -> String {
     match Errno::from_raw(errno).name() {
         "E?" => errno.to_string(),

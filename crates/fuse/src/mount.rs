@@ -42,7 +42,7 @@ const LOCK_EVERY: Duration = Duration::from_millis(10);
 /// How often a mount whose connection is ending is looked at: more often than a connection has slots.
 const MAX_LOOKS: u32 = 10_000;
 
-/// Why mounting failed: `what: why (what to do)`.
+/// Why mounting failed: the text has the form `what: why (what to do)`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
@@ -134,7 +134,7 @@ pub struct Mounted {
 
 /// Mounts `vfs` on the directory `mountpoint`. Threads of this process serve its requests.
 ///
-/// Unmounts first a mount that an exited server has left there.
+/// First unmounts a mount that an exited server has left on `mountpoint`.
 ///
 /// # Errors
 /// See [`MountError`].
@@ -167,7 +167,8 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
     let (end, open_while_served) = io::pipe().map_err(kernel)?;
     let (device, is_by_helper, waiting) = connect(&full, options).map_err(|error| refused(mountpoint, error))?;
     let device = Arc::new(device);
-    // From here on there is a mount, which must not stay behind without a server.
+    // From here on there is a mount. If an error follows, it must be unmounted, as it has no
+    // server.
     let not_served = |error| {
         let _ = unmount_now(&full, is_by_helper);
         match error {
@@ -215,7 +216,8 @@ pub fn check_options(options: &MountOptions) -> Result<(), MountError> {
     mount_refusal(options).map_or(Ok(()), |refusal| Err(MountError::Unchecked(refusal)))
 }
 
-/// Mounts, directly or by the helper. Returns whether it was the helper, and the helper if it waits.
+/// Mounts, directly or by the helper. Returns whether the helper has mounted, and the helper's
+/// process if it waits.
 fn connect(
     mountpoint: &Path,
     options: &MountOptions,
@@ -239,32 +241,33 @@ fn unmount_now(mountpoint: &Path, is_by_helper: bool) -> io::Result<()> {
 }
 
 impl Mounted {
-    /// The session that serves the mount.
+    /// Returns the session that serves the mount.
     #[must_use]
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
 
-    /// The mount point, absolute and without symbolic links.
+    /// Returns the mount point, absolute and without symbolic links.
     #[must_use]
     pub fn mountpoint(&self) -> &Path {
         &self.mountpoint
     }
 
-    /// The device number of the mount, as in `makedev(3)`; 0 if `/proc/self/mountinfo` does not list the mount.
+    /// Returns the device number of the mount, as in `makedev(3)`; 0 if `/proc/self/mountinfo` does
+    /// not list the mount.
     #[must_use]
     pub fn device(&self) -> u64 {
         self.device
     }
 
-    /// The transport of its requests.
+    /// Returns the transport of its requests.
     #[must_use]
     pub fn transport_kind(&self) -> &TransportKind {
         &self.transport_kind
     }
 
-    /// A descriptor for `poll(2)` that becomes readable when the mount has ended, for any reason,
-    /// and the server too.
+    /// Returns a descriptor for `poll(2)` that becomes readable when the mount has ended, for any
+    /// reason, and the server too.
     #[must_use]
     pub fn end(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
@@ -307,7 +310,7 @@ impl Mounted {
         unmount(&self.mountpoint, flags | UnmountFlags::NOFOLLOW)
     }
 
-    /// Whether the mount has ended, for any reason, and the server too.
+    /// Returns whether the mount has ended, for any reason, and the server too.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.server.as_ref().is_none_or(JoinHandle::is_finished)
@@ -336,9 +339,9 @@ impl Drop for Mounted {
     }
 }
 
-/// Locks the directory against other processes that mount on it, until the result is dropped: of two that begin at the same
-/// time, the second one finds the first one's mount. A program that holds the lock for other reasons delays a mount by
-/// at most [`LOCK_TRIES`] pauses.
+/// Locks the directory against other processes that mount on it, until the result is dropped: of
+/// two processes that begin at the same time, the second finds the mount of the first. A program
+/// that holds the lock for other reasons delays a mount by at most [`LOCK_TRIES`] pauses.
 fn lock_mountpoint(full: &Path) -> Option<File> {
     let dir = File::open(full).ok()?;
     for _ in 0..LOCK_TRIES {
@@ -352,11 +355,12 @@ fn lock_mountpoint(full: &Path) -> Option<File> {
     None
 }
 
-/// Whether the mount on `mountpoint` has no connection to a server. Every operation on it that
-/// reaches the server fails with `ENOTCONN`; the kernel may still answer `lstat(2)` from its cache,
-/// so the attributes are requested from the server. With io_uring the kernel takes some time to end
-/// the connection of a server that has exited. Before that end, requests fail with `ECANCELED`, at
-/// most one for each slot; later ones wait for the end and fail with `ECONNABORTED`.
+/// Returns whether the mount on `mountpoint` has no connection to a server. Every operation on it
+/// that reaches the server fails with `ENOTCONN`; the kernel may still answer `lstat(2)` from its
+/// cache, so the attributes are requested from the server. With io_uring the kernel takes some time
+/// to end the connection of a server that has exited. Before the connection ends, requests fail
+/// with `ECANCELED`, at most one for each slot. Further requests wait for the end of the connection
+/// and fail with `ECONNABORTED`.
 fn is_dead(mountpoint: &Path) -> bool {
     let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
     let mut looks = (0..MAX_LOOKS).map(|_| statx(CWD, mountpoint, how, StatxFlags::TYPE).err());
@@ -406,10 +410,10 @@ fn check_device() -> Result<(), MountError> {
     }
 }
 
-/// Whether the mount is still there, though its connection has ended.
+/// Returns whether the mount is still there, though its connection has ended.
 fn is_left_behind(mountpoint: &Path, device: u64) -> bool {
     let top = mountinfo::top(mountpoint).ok().flatten();
-    // Another mount may have got the number.
+    // Another mount may have got the device number.
     device != 0 && top.is_some_and(|mount| mount.device == device) && is_dead(mountpoint)
 }
 
@@ -417,14 +421,14 @@ fn aborted() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, "it was aborted, by somebody or after a timeout of requests")
 }
 
-/// Whether the kernel has ended the connection while it handed over a request: `ECONNABORTED`, also
-/// when a detached mount ends with the last process that used it. (`ENODEV`, the other way, ends
-/// the server without an error.)
+/// Returns whether the kernel has ended the connection while it handed over a request:
+/// `ECONNABORTED`, also when a detached mount ends with the last process that used it. (`ENODEV`,
+/// the other error at the end of a connection, ends the server without an error.)
 fn is_aborted(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }
 
-/// A remedy for the user whose mount point cannot be used.
+/// Returns a remedy for the user whose mount point cannot be used.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "create it with `mkdir -p`",
@@ -433,7 +437,7 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// The error of a mount that the kernel or the helper refused.
+/// Returns the error of a mount that the kernel or the helper refused.
 fn refused(mountpoint: &Path, error: HelperError) -> MountError {
     let mountpoint = mountpoint.to_path_buf();
     let is_root = rustix::process::geteuid().is_root();

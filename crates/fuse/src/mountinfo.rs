@@ -34,13 +34,14 @@ pub struct MountInfo {
 }
 
 impl MountInfo {
-    /// Whether Lightfoot serves this mount, by its file system type.
+    /// Returns whether Lightfoot serves this mount, by its file system type.
     #[must_use]
     pub fn is_lightfoot(&self) -> bool {
         self.fs_type == FS_TYPE
     }
 
-    /// `None` if the line does not have the fields that `proc_pid_mountinfo(5)` requires.
+    /// Returns the mount of a line; `None` if the line lacks a field that `proc_pid_mountinfo(5)`
+    /// requires.
     fn parse(line: &[u8]) -> Option<Self> {
         let mut fields = line.split(|&byte| byte == b' ');
         let (major, minor) = std::str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
@@ -56,7 +57,7 @@ impl MountInfo {
     }
 }
 
-/// All mounts. Of several on one mount point, the last is the visible one.
+/// Returns all mounts. Of several mounts on one mount point, the last is visible.
 ///
 /// # Errors
 /// As for `open(2)` and `read(2)`: `ENOENT` if `/proc` is not mounted.
@@ -64,7 +65,8 @@ pub fn list() -> io::Result<Vec<MountInfo>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
-/// The mounts on `mountpoint`, an absolute path without symbolic links. The last is the visible one.
+/// Returns the mounts on `mountpoint`, an absolute path without symbolic links. The last is the
+/// visible one.
 ///
 /// # Errors
 /// As for [`list`].
@@ -74,7 +76,7 @@ pub fn stack(mountpoint: &Path) -> io::Result<Vec<MountInfo>> {
     Ok(mounts)
 }
 
-/// The visible mount on `mountpoint`, an absolute path without symbolic links.
+/// Returns the visible mount on `mountpoint`, an absolute path without symbolic links.
 ///
 /// # Errors
 /// As for [`list`].

@@ -2,9 +2,10 @@
 //!
 //! # What it is
 //! FUSE names files by a node id. Each reply to a lookup adds one to the kernel's count for a node.
-//! A forget subtracts from it; at 0 the kernel does not use the number again, and the node is
-//! removed. The caller chooses the id (the file's inode number, so that the id is the same when the
-//! file is found again). The table reports if another file in the kernel's cache has it.
+//! A forget subtracts from the count. At 0 the kernel does not use the id again, and the table
+//! removes the node. The caller of the table chooses the id (the file's inode number, so that the
+//! id is the same when the file is found again). The table reports if another file in the kernel's
+//! cache has the id.
 //!
 //! # What it is not
 //! A cache: a node is here because the kernel has it. [`Nodes::coldest`] finds nodes that were not
@@ -12,14 +13,15 @@
 //! forget removes a node.
 //!
 //! # How it is locked
-//! The hash of its id assigns a node to one of 64 shards. One [`Mutex`] protects a shard; it is held for one operation or
-//! for a window of slots. Values are made and dropped without a lock. They are cloned under it, so a clone should be
-//! cheap: an `Arc`. The root is outside of the shards and needs no lock.
+//! The hash of its id assigns a node to one of 64 shards. One [`Mutex`] protects a shard; a thread
+//! holds it for one operation or for [`WINDOW`] slots. Values are made and dropped without a lock.
+//! They are cloned under the lock, so a clone should be cheap: an `Arc`. The root is outside of the
+//! shards and needs no lock.
 //!
 //! A forget and a lookup of one id take the same lock. A lookup finds the node and raises its count
 //! in one critical section; a forget lowers the count and removes the node in one critical section.
-//! If the lookup is first, the node stays. If it is second, it does not find the node and makes a
-//! new one. So no reply has the number of a removed node, and no count is lost.
+//! If the lookup is first, the node stays. If the lookup is second, it does not find the node and
+//! makes a new one. So no reply has the number of a removed node, and no count is lost.
 //!
 //! # Memory
 //! Beside id and value 25 to 32 bytes a node from 10,000 nodes on: 16 in its slot, the rest for slots in reserve and for the
@@ -66,7 +68,7 @@ pub(crate) struct Nodes<V> {
     known: AtomicUsize,
     /// The next generation: nodes that were ever made.
     made: AtomicU32,
-    /// Lookups that the kernel took back without having been given them.
+    /// Lookups that the kernel took back in excess of those that were counted.
     excess: AtomicU64,
     /// The shard that the clock looks at next.
     hand: AtomicUsize,
@@ -77,7 +79,7 @@ pub(crate) struct Nodes<V> {
 struct NodeShard<V>(Mutex<Shard<V>>);
 
 impl<V: Clone> Nodes<V> {
-    /// A table that has only the root.
+    /// Returns a table that has only the root.
     pub(crate) fn new(root: V) -> Self {
         let seed = seed::random_u64();
         Self {
@@ -118,10 +120,11 @@ impl<V: Clone> Nodes<V> {
     /// Adds a node. (`value` is borrowed, so that the caller drops it without a lock.)
     fn add(&self, shard: &Mutex<Shard<V>>, key: Key, is_same: impl Fn(&V) -> bool, value: &V) -> Lookup<V> {
         let mut locked = shard.lock();
-        // Again, since another lookup may have come between the critical sections.
+        // Looks up again, since another lookup may have come between the two critical sections.
         match locked.look_up(key, is_same) {
             Lookup::Unknown => {
-                // Relaxed, here and below: figures, which order nothing. Under the lock, so that the sum never falls below 0.
+                // Relaxed, here and below: figures, which order nothing. Counted under the lock, so
+                // that the sum never falls below 0.
                 let generation = self.made.fetch_add(1, Relaxed);
                 self.known.fetch_add(1, Relaxed);
                 locked.add(key, generation, value.clone());
@@ -131,8 +134,8 @@ impl<V: Clone> Nodes<V> {
         }
     }
 
-    /// The node `id`, for a request that names it; marks it as used. `None` if the kernel does not
-    /// have the node, or has forgotten it.
+    /// Returns the node `id`, for a request that names it; marks it as used. `None` if the kernel
+    /// does not have the node, or has forgotten it.
     #[inline]
     pub(crate) fn get(&self, id: u64) -> Option<V> {
         if id == ROOT {
@@ -143,7 +146,8 @@ impl<V: Clone> Nodes<V> {
         locked.get(key)
     }
 
-    /// The node `id`, if the kernel has it, for a notice about it. Counts and marks nothing.
+    /// Returns the node `id`, if the kernel has it, for a notice about it. Counts and marks
+    /// nothing.
     pub(crate) fn find(&self, id: u64) -> Option<(NodeId, V)> {
         if id == ROOT {
             return Some((NodeId { id: ROOT, generation: 0 }, self.root.clone()));
@@ -153,10 +157,10 @@ impl<V: Clone> Nodes<V> {
         found.map(|(generation, value)| (NodeId { id, generation: generation.into() }, value))
     }
 
-    /// The kernel takes back `lookups` lookups of `id`. At 0 the node is removed and its value
-    /// returned, so that the caller drops it without a lock. More lookups than were counted remove
-    /// the node; they, and an unknown id, are counted, and logged the first time. Does nothing for
-    /// the root.
+    /// Takes `lookups` off the kernel's count for `id`. At 0 removes the node and returns its
+    /// value, so that the caller drops the value without a lock. More lookups than were counted
+    /// remove the node. The excess lookups, and lookups of an unknown id, are counted, and logged
+    /// the first time. Does nothing for the root.
     pub(crate) fn forget(&self, id: u64, lookups: u64) -> Option<V> {
         if id == ROOT || lookups == 0 {
             return None;
@@ -176,7 +180,7 @@ impl<V: Clone> Nodes<V> {
         gone
     }
 
-    /// The kernel has dropped everything: removes all nodes but the root and returns their values.
+    /// Removes all nodes but the root and returns their values, when the kernel has dropped all.
     pub(crate) fn forget_all(&self) -> Vec<V> {
         let mut all = Vec::new();
         for shard in &self.shards {
@@ -188,7 +192,7 @@ impl<V: Clone> Nodes<V> {
         all
     }
 
-    /// The kernel's count for `id`; 1 for the root.
+    /// Returns the kernel's count for `id`; 1 for the root.
     #[cfg(any(test, loom))]
     pub(crate) fn lookups(&self, id: u64) -> Option<u64> {
         if id == ROOT {
@@ -199,33 +203,35 @@ impl<V: Clone> Nodes<V> {
         locked.lookups(key)
     }
 
-    /// The number of nodes, with the root. One load.
+    /// Returns the number of nodes, with the root. One load.
     pub(crate) fn len(&self) -> usize {
         self.known.load(Relaxed) + 1
     }
 
-    /// The sum of all counts but the root's, shard by shard.
+    /// Returns the sum of all counts but the root's, shard by shard.
     pub(crate) fn total_lookups(&self) -> u64 {
         self.shards.iter().map(|shard| shard.0.lock().total_lookups()).sum()
     }
 
-    /// Bytes of the table without what values point to, shard by shard.
+    /// Returns the bytes of the table, counted shard by shard, without the memory to which values
+    /// point.
     #[cfg(any(test, loom))]
     pub(crate) fn bytes(&self) -> usize {
         let below = |shard: &NodeShard<V>| shard.0.lock().bytes();
         size_of::<Self>() + self.shards.iter().map(|shard| size_of::<NodeShard<V>>() + below(shard)).sum::<usize>()
     }
 
-    /// How many lookups the kernel took back in excess of its counts. Not 0: one of the two sides miscounts.
+    /// Returns how many lookups the kernel took back in excess of its counts. If the number is not
+    /// 0, the kernel or the session miscounts.
     pub(crate) fn excess_forgets(&self) -> u64 {
         self.excess.load(Relaxed)
     }
 
-    /// Appends to `out` up to `n` nodes that no request used since the last round of the clock. The
-    /// hand passes over the slots, removes the mark of each node that was used, and takes each node
-    /// that had no mark. It stops after one round at the latest, so it finds fewer than `n` nodes
-    /// if most were used; the next call finds more. The nodes stay until the kernel forgets them.
-    /// Never the root.
+    /// Appends to `out` up to `n` nodes that no request used since the clock's hand passed them
+    /// last. The hand passes over the slots, removes the mark of each node that was used, and takes
+    /// each node that had no mark. The hand stops at the latest after it has passed all slots once.
+    /// So it finds fewer than `n` nodes if most were used; the next call finds more. The nodes stay
+    /// until the kernel forgets them. Never the root.
     pub(crate) fn coldest(&self, n: usize, out: &mut Vec<(u64, V)>) {
         let full = out.len().saturating_add(n);
         for _ in 0..SHARDS {
@@ -234,13 +240,13 @@ impl<V: Clone> Nodes<V> {
             }
             // Relaxed: two hands in one shard do no harm.
             let at = self.hand.fetch_add(1, Relaxed) % SHARDS;
-            // A part from each shard, so that the clock runs equally fast in all of them.
+            // Takes a part from each shard, so that the clock runs equally fast in all shards.
             let enough = full.min(out.len() + n.div_ceil(SHARDS));
             self.sweep(at, enough, out);
         }
     }
 
-    /// The clock in one shard, until `out` has `enough` nodes or the hand has made one round.
+    /// Runs the clock in one shard, until `out` has `enough` nodes or the hand has made one round.
     fn sweep(&self, at: usize, enough: usize, out: &mut Vec<(u64, V)>) {
         let mut left = self.shards[at].0.lock().slots();
         while left > 0 && out.len() < enough {
@@ -265,7 +271,7 @@ impl<V: Clone> Nodes<V> {
         });
     }
 
-    /// At most `n` nodes that are wanted, any, but not the root.
+    /// Returns at most `n` nodes that are wanted, any, but not the root.
     pub(crate) fn some(&self, n: usize, mut is_wanted: impl FnMut(&V) -> bool) -> Vec<u64> {
         let mut found = Vec::new();
         self.all(|id, value| {
@@ -305,8 +311,8 @@ impl<V: Clone> Nodes<V> {
         let _ = (before, id);
     }
 
-    /// The shard of an id, and the id with its hash. The index of a shard uses the lowest and the highest bits of the
-    /// hash, so bits in the middle choose the shard.
+    /// Returns the shard of an id, and the id with its hash. The index of a shard uses the lowest
+    /// and the highest bits of the hash, so bits in the middle choose the shard.
     fn place(&self, id: u64) -> (&Mutex<Shard<V>>, Key) {
         let key = Key::new(id, self.seed);
         (&self.shards[(key.hash >> 40) as usize % SHARDS].0, key)

@@ -1,26 +1,29 @@
 //! Notices: messages to the kernel that do not reply to a request, and the thread that sends them.
 //!
 //! # What it is
-//! A queue of names and nodes that the kernel must invalidate, and the thread that sends them. A notice about a directory
-//! waits in the kernel for that directory's lock. A process may hold that lock while it waits for a reply of this server. So
-//! a thread that serves requests must not send notices: it would wait for itself. Handlers, and file systems that report
-//! changes, only [push](Notices::push), which never waits.
+//! A queue of names and nodes that the kernel must invalidate, and the thread that sends them. A
+//! notice about a directory waits in the kernel for that directory's lock. A process may hold that
+//! lock while it waits for a reply of this server. So a thread that serves requests must not send
+//! notices: the thread would wait for itself. Handlers, and file systems that report changes, only
+//! [push](Notices::push), which never waits.
 //!
 //! # What it is not
-//! Lossy: a queue that is full becomes one mark, "everything", which covers all notices in it and all that come until the
-//! thread sends it. The kernel then drops more than it had to. Nor a barrier: [`Notices::push`] returns before the kernel has
-//! the notice. [`Notices::flush`] waits until it has.
+//! Lossy: a full queue becomes one mark, "everything". The mark covers all notices in the queue,
+//! and all notices that come until the thread sends the mark. The kernel drops more than necessary
+//! for it. Nor a barrier: [`Notices::push`] returns before the kernel has the notice;
+//! [`Notices::flush`] waits until the kernel has it.
 //!
 //! # How it is locked
-//! One mutex around the queue, held to put in and to take out, never while sending. The thread sleeps on one condition
-//! variable, flushes on another.
+//! One mutex protects the queue. Threads hold it to add and to remove notices, never while the
+//! thread sends. The sending thread sleeps on one condition variable, flushes on another.
 //!
 //! # The end
-//! A drop sets a stop flag under the mutex. If the thread is not sending, it cannot start to, so it ends at once and the drop
-//! joins it. If it is sending, the call may block in the kernel as long as the connection lives, and the code that drops the
-//! queue is about to close the connection: a join could wait for ever. So the drop detaches the thread. The thread owns all
-//! that it needs, sends nothing more, and ends when its call returns. The end of the connection makes it return: the kernel
-//! then fails every request, which releases their locks.
+//! A drop sets a stop flag under the mutex. If the thread is not sending at that moment, it sends
+//! nothing more and ends at once, and the drop joins it. If the thread is sending, its call may
+//! block in the kernel until the connection ends, and the caller of the drop is about to close the
+//! connection. So a join could wait for ever, and the drop detaches the thread. The thread owns all
+//! that it needs, sends nothing more, and ends when its call returns. The end of the connection
+//! makes the call return: the kernel fails every request, which releases the locks of the requests.
 //!
 //! # Source
 //! `FUSE_NOTIFY_INVAL_ENTRY`, `FUSE_NOTIFY_INVAL_INODE`, `FUSE_NOTIFY_DELETE` and `FUSE_NOTIFY_PRUNE` in Linux's `fs/fuse/dev.c`; the warning
@@ -42,7 +45,7 @@ pub(crate) const SLOW: Duration = Duration::from_millis(500);
 /// The kernel does not have the name or node, so there is nothing to invalidate.
 const ENOENT: i32 = 2;
 
-/// A notice that the kernel refuses for a reason that may pass is sent so many times.
+/// How many times a notice is sent that the kernel refuses for a reason that may pass.
 const MAX_TRIES: u8 = 3;
 
 /// A thing that the kernel must invalidate, or should forget.
@@ -92,7 +95,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Queued>,
-    /// Takes the place of more notices than fit into the queue, which is then empty.
+    /// The mark "everything", which replaced more notices than fit into the queue; the queue is
+    /// empty.
     is_everything: bool,
     /// When the current call began.
     sending_since_ns: Option<i64>,
@@ -115,7 +119,7 @@ enum Task {
 }
 
 impl Notices {
-    /// A queue for `capacity` notices (at least 1), with its thread, `lightfoot-notices`.
+    /// Returns a queue for `capacity` notices (at least 1), with its thread, `lightfoot-notices`.
     ///
     /// # Errors
     /// As for `pthread_create(3)`.
@@ -153,7 +157,8 @@ impl Notices {
             self.shared.work.notify_one();
             self.shared.newly_slow(&mut state)
         };
-        // Logged here, since a call that never returns is never logged by its own thread.
+        // The pushing thread logs this, since the sending thread cannot log a call that never
+        // returns.
         if let Some(ns) = blocked_ns {
             tracing::warn!(
                 ms = ns / 1_000_000,
@@ -172,7 +177,8 @@ impl Notices {
         }
     }
 
-    /// Whether the queue is more than half full, so that notices of low priority should wait.
+    /// Returns whether the queue is more than half full, so that notices of low priority should
+    /// wait.
     pub(crate) fn is_behind(&self) -> bool {
         let state = self.shared.state.lock();
         state.is_everything || state.queue.len() * 2 > self.shared.capacity
@@ -235,7 +241,8 @@ impl Shared {
             return None;
         }
         let task = if state.is_everything {
-            // This call may not cover pushes from here on, so they are queued.
+            // The call for everything may not cover notices that are pushed from here on, so they
+            // are queued.
             state.is_everything = false;
             Task::All
         } else {
@@ -247,7 +254,8 @@ impl Shared {
 
     /// Ends the current task. A notice that the kernel has refused moves to the end of the queue.
     fn sent(&self, task: Task, result: io::Result<()>) {
-        // Counted before the call is marked as done, so that a flush returns with it counted.
+        // Counts the call before it marks the call as done, so that the count is complete when a
+        // flush returns.
         let failure = result.err().filter(|error| error.raw_os_error() != Some(ENOENT));
         self.metrics.add(Gauge::NoticesSent, 1);
         self.metrics.add(Gauge::NoticesFailed, failure.is_some().into());
@@ -280,7 +288,8 @@ impl Shared {
         }
     }
 
-    /// How long the current call has lasted, if that is long and was not reported yet. Counts it.
+    /// Returns how long the current call has lasted, if that is long and was not reported yet.
+    /// Counts it.
     fn newly_slow(&self, state: &mut State) -> Option<u64> {
         let since = state.sending_since_ns.filter(|_| !state.is_warned)?;
         let ns = u64::try_from(clock::monotonic_ns() - since).unwrap_or(0);
@@ -293,7 +302,7 @@ impl Shared {
     }
 }
 
-/// Whether a notice that failed may succeed later.
+/// Returns whether a notice that failed may succeed later.
 fn may_pass(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, OutOfMemory, ResourceBusy, WouldBlock};
     matches!(error.kind(), Interrupted | OutOfMemory | ResourceBusy | WouldBlock)

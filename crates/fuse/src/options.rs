@@ -6,12 +6,14 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Checks {
-    /// The kernel, by mode and ACL: `default_permissions` of `mount.fuse(8)`. It also checks names that it has cached.
+    /// The kernel, by mode and ACL: `default_permissions` of `mount.fuse(8)`. The kernel checks
+    /// cached names as well.
     #[default]
     Kernel,
-    /// Lightfoot, with the caller's supplementary groups, read from `/proc` for each request that needs them. The kernel then
-    /// checks nothing where it sends no request: for names that it has cached, and for FIFOs, sockets and devices. So
-    /// [`crate::mount`] lets in only the mounting user, and refuses [`MountOptions::allow_other`].
+    /// Lightfoot, with the caller's supplementary groups, read from `/proc` for each request that
+    /// needs them. The kernel checks nothing for which it sends no request: cached names, FIFOs,
+    /// sockets and devices. So [`crate::mount`] lets in only the mounting user, and refuses
+    /// [`MountOptions::allow_other`].
     Own,
 }
 
@@ -29,12 +31,13 @@ pub struct Shown {
 /// How long the kernel may cache answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttls {
-    /// The file that a name leads to.
+    /// The time for which the kernel may cache the file that a name leads to.
     pub entry: Duration,
-    /// Attributes.
+    /// The time for which the kernel may cache attributes.
     pub attr: Duration,
-    /// That a name does not exist. With [`SessionOptions::reports_changes`] it should be short: a notice for everything
-    /// ([`vfs::Observer::all`]) does not reach names that do not exist, as nobody has a list of them.
+    /// The time for which the kernel may cache that a name does not exist. It should be short with
+    /// [`SessionOptions::reports_changes`]: a notice for everything ([`vfs::Observer::all`]) does
+    /// not reach absent names, since nothing lists them.
     pub negative: Duration,
 }
 
@@ -43,7 +46,7 @@ impl Ttls {
     /// tree that only this mount changes, or whose file systems report changes.
     pub const LONG: Self = Self::all(Duration::from_secs(24 * 3600));
 
-    /// One time for all three.
+    /// Returns `ttl` for all three times.
     #[must_use]
     pub const fn all(ttl: Duration) -> Self {
         Self { entry: ttl, attr: ttl, negative: ttl }
@@ -59,39 +62,44 @@ pub struct SessionOptions {
     pub shown: Shown,
     /// How long the kernel may cache answers.
     pub ttls: Ttls,
-    /// Others change the tree's files too, and a file system reports that ([`vfs::Invalidator`]), though not for all files.
-    /// Then the kernel drops its pages of a file also when it finds that the file has another size or time; and before
-    /// Linux 6.2, which cannot expire names, it caches names only for [`Ttls::negative`].
+    /// Programs outside of the tree change its files, and a file system reports the changes of some
+    /// files ([`vfs::Invalidator`]). With this option the kernel drops its pages of a file also
+    /// when it finds another size or time of the file. Before Linux 6.2, which cannot expire names,
+    /// the kernel caches names only for [`Ttls::negative`].
     pub reports_changes: bool,
-    /// The program changes the tree itself, too, or mounts it more than once. Operations on the
-    /// tree that do not come from this session then invalidate the kernel's cache.
+    /// The program changes the tree directly, or mounts it more than once. Operations on the tree
+    /// that do not come from this session then invalidate the kernel's cache.
     pub tree_changes: bool,
     /// The number of nodes above which the session requests that the kernel drops some.
     pub max_nodes: usize,
-    /// The kernel collects writes and keeps sizes and times meanwhile. Files opened for writing are then readable too.
+    /// The kernel collects writes, and keeps sizes and times until it sends the writes. The session
+    /// opens files for reading as well when they are opened for writing.
     pub writeback: bool,
-    /// The kernel keeps its pages of a file also when it finds that the file has another time, and the same size: `kernel_cache`
-    /// of `mount.fuse(8)`. Without effect if [`reports_changes`](Self::reports_changes).
+    /// The kernel keeps its pages of a file also when it finds that the file has another time, and
+    /// the same size: `kernel_cache` of `mount.fuse(8)`. No effect with
+    /// [`reports_changes`](Self::reports_changes).
     pub kernel_cache: bool,
     /// The kernel reads and writes the backing files of a host directory without requests.
     pub passthrough: bool,
-    /// Locks of `fcntl(2)` and `flock(2)` are taken in the tree, where its other users see them.
-    /// Otherwise the kernel keeps the locks of this mount. With [`no_open`](Self::no_open) it
-    /// always keeps the locks of `flock(2)`.
+    /// Locks of `fcntl(2)` and `flock(2)` are taken in the tree, where other users of the tree see
+    /// them. Without this option the kernel keeps the locks of this mount. With
+    /// [`no_open`](Self::no_open) it always keeps the locks of `flock(2)`.
     pub locks: bool,
-    /// The kernel sends no OPEN and RELEASE, also of directories, and reads and writes by node, which saves two requests for each open. For file
-    /// systems with [`vfs::Opens::No`]. The caller of a write is then unknown, so each write clears
-    /// set-id bits.
+    /// The kernel sends no OPEN and RELEASE, of directories neither, and reads and writes by node,
+    /// which saves two requests for each open. This is for file systems with [`vfs::Opens::No`].
+    /// The session cannot identify the caller of a write, so each write clears set-id bits.
     pub no_open: bool,
-    /// Mounts of this file system may map users and groups (`MOUNT_ATTR_IDMAP` of `mount_setattr(2)`; Linux 6.12, without effect
-    /// before). Only requests that create a file then name their user, so all others act as root once the kernel has checked
-    /// them: only with [`Checks::Kernel`] and without [`shown`](Self::shown) owners.
+    /// Mounts of this file system may map users and groups (`MOUNT_ATTR_IDMAP` of
+    /// `mount_setattr(2)`; Linux 6.12, no effect before). With this option only requests that
+    /// create a file name their user. All other requests act as root after the kernel has checked
+    /// them. So it needs [`Checks::Kernel`], and excludes [`shown`](Self::shown) owners.
     pub idmap: bool,
-    /// A security module of the kernel (SELinux, Smack) gives each new file a label, which is stored as an extended attribute, or the
-    /// file is not made (Linux 5.17). Default: `false`.
+    /// A security module of the kernel (SELinux, Smack) gives each new file a label, which the
+    /// session stores as an extended attribute; if it cannot, the file is not made (Linux 5.17).
+    /// Default: `false`.
     pub labels: bool,
-    /// ACLs are obeyed (by the kernel, if it checks permissions), and can be read and set. Otherwise their calls fail with
-    /// `EOPNOTSUPP`. Default: `true`.
+    /// ACLs decide about permissions (in the kernel, if it checks permissions), and can be read and
+    /// set. Without this option calls for ACLs fail with `EOPNOTSUPP`. Default: `true`.
     pub acl: bool,
 }
 
@@ -120,13 +128,13 @@ impl Default for SessionOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Uring {
-    /// Where the kernel offers it (Linux 6.14, and `Y` in `/sys/module/fuse/parameters/enable_uring`) and lets this process
-    /// use it.
+    /// Through io_uring if the kernel offers it (Linux 6.14, and `Y` in
+    /// `/sys/module/fuse/parameters/enable_uring`) and lets this process use it.
     #[default]
     IfOffered,
     /// Never.
     Never,
-    /// Otherwise mounting fails.
+    /// Through io_uring; a mount without it fails.
     Required,
 }
 
@@ -159,8 +167,8 @@ pub struct MountOptions {
     /// With io_uring: each thread runs only on the processor whose requests it serves. Without it the kernel chooses, which costs
     /// processor time, and keeps processors free that are isolated for other work. Default: `true`.
     pub pin: bool,
-    /// Threads that serve requests of `/dev/fuse`, from 1 to 256. `None`: one for each CPU, at least 2 and at most 8. Of a tree
-    /// that may wait, up to 64 start while all hang.
+    /// Threads that serve requests of `/dev/fuse`, from 1 to 256. `None`: one for each CPU, at
+    /// least 2 and at most 8. If the tree may wait, up to 64 threads start while all of them hang.
     pub threads: Option<usize>,
     /// Each of these threads has its own descriptor of `/dev/fuse`.
     pub clone_fd: bool,
@@ -168,11 +176,14 @@ pub struct MountOptions {
     pub max_write: u32,
     /// Requests in the background (readahead, writeback, asynchronous I/O) that the kernel has under way, at most.
     pub max_background: u16,
-    /// For how many seconds a request may have no reply before the kernel aborts the whole mount (Linux 6.15; without effect before):
-    /// all later operations fail, and the server ends. The kernel looks every 15 seconds, and waits for 15 seconds at least. The locks
-    /// of this mount are then the kernel's, as without [`locks`](SessionOptions::locks). Default: `None`, for ever.
+    /// For how many seconds a request may have no reply before the kernel aborts the whole mount
+    /// (Linux 6.15; without effect before): all later operations fail, and the server ends. The
+    /// kernel looks every 15 seconds, and waits for 15 seconds at least. With a timeout the kernel
+    /// keeps the locks of this mount, as without [`locks`](SessionOptions::locks). Default: `None`,
+    /// for ever.
     pub request_timeout: Option<u16>,
-    /// The mount is unmounted also if the process is killed: `fusermount3`, which mounts then, waits for the end of the process.
+    /// The mount is unmounted even if the process is killed: `fusermount3` mounts, and waits for
+    /// the end of the process.
     pub auto_unmount: bool,
 }
 

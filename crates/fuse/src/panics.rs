@@ -11,7 +11,7 @@
 use crate::metrics::{Gauge, Metrics};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The result of `f`, or `None` if it panicked.
+/// Returns the result of `f`, or `None` if it panicked.
 pub(crate) fn contained<T>(metrics: &Metrics, what: &str, f: impl FnOnce() -> T) -> Option<T> {
     // Each part leaves its shared state behind locks, which a panic releases.
     match catch_unwind(AssertUnwindSafe(f)) {

@@ -40,7 +40,7 @@ pub struct Family<'p> {
 }
 
 impl Page {
-    /// An empty page whose samples have the label `mount`.
+    /// Returns an empty page whose samples have the label `mount`.
     #[must_use]
     pub fn new(mount: &str) -> Self {
         Self { text: String::new(), mount: escaped(mount) }
@@ -60,7 +60,7 @@ impl Page {
         Family { page: self, name }
     }
 
-    /// The text of the page.
+    /// Returns the text of the page.
     #[must_use]
     pub fn into_text(self) -> String {
         self.text
@@ -102,7 +102,7 @@ impl Family<'_> {
     }
 }
 
-/// The value of a label, with the escapes of the format.
+/// Returns the value of a label, with the escapes of the format.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

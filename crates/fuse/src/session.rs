@@ -63,7 +63,7 @@ use trim::Trim;
 use user_budget::{Node, UserBudgets};
 use vfs::{Attr, Errno, Labels, OpenFile, PathRef, StatVfs, Valid, Vfs};
 
-/// The longest queue of notices. When it is full, one notice for everything takes its place.
+/// The longest queue of notices. One notice for everything replaces a full queue.
 const QUEUED_NOTICES: usize = 4096;
 
 /// Ids from here on are for nodes whose inode number another node has.
@@ -79,7 +79,7 @@ pub struct Caller {
     pub uid: u32,
     /// Effective group.
     pub gid: u32,
-    /// Thread, whose supplementary groups `/proc` has; 0 if unknown.
+    /// The thread; the session reads its supplementary groups in `/proc`. 0 if unknown.
     pub pid: u32,
     /// The group of the directory in which it makes a file, if the caller has that group as a
     /// supplementary group and the transport has noted it ([`Session::note_groups`]).
@@ -87,16 +87,17 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The user, or the group, of a request that does not name it: of all that create no file, with [`SessionOptions::idmap`].
+    /// The user or group of a request that does not name one: with [`SessionOptions::idmap`], each
+    /// request that creates no file.
     pub const UNKNOWN: u32 = u32::MAX;
 
-    /// Whether it is a known user that is neither root nor `owner`.
+    /// Returns whether the caller is a known user that is neither root nor `owner`.
     pub(crate) fn is_other_than(&self, owner: u32) -> bool {
         ![0, Self::UNKNOWN, owner].contains(&self.uid)
     }
 
-    /// The user and group for which the session acts: root for an unknown user, whom the kernel has
-    /// checked.
+    /// Returns the user and group for which the session acts: root for an unknown user, whom the
+    /// kernel has checked.
     fn acting(&self) -> (u32, u32) {
         if self.uid == Self::UNKNOWN { (0, 0) } else { (self.uid, self.gid) }
     }
@@ -114,13 +115,13 @@ pub struct NewMode<'l> {
 }
 
 impl<'l> NewMode<'l> {
-    /// `mode` without `umask`.
+    /// Returns `mode` without `umask`.
     #[must_use]
     pub const fn new(mode: u32, umask: u32) -> Self {
         Self { mode, umask, labels: &[] }
     }
 
-    /// This mode, with these labels.
+    /// Returns this mode, with these labels.
     #[must_use]
     pub const fn labelled(self, labels: Labels<'l>) -> Self {
         Self { labels, ..self }
@@ -137,7 +138,7 @@ pub struct NameIn<'n> {
 }
 
 impl<'n> NameIn<'n> {
-    /// `name` in the directory `parent`.
+    /// Returns `name` in the directory `parent`.
     #[must_use]
     pub const fn new(parent: u64, name: &'n [u8]) -> Self {
         Self { parent, name }
@@ -149,7 +150,7 @@ impl<'n> NameIn<'n> {
 pub struct Entry {
     /// Node id.
     pub node: u64,
-    /// Tells apart nodes that had the id one after the other.
+    /// A number that distinguishes nodes that had the id one after the other.
     pub generation: u64,
     /// Attributes, with the overrides of [`SessionOptions::shown`].
     pub attr: Attr,
@@ -191,7 +192,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session for the whole tree `vfs`.
+    /// Returns a session for the whole tree `vfs`.
     ///
     /// # Errors
     /// `EINVAL`: under these options nobody would check some permission ([`crate::refusal`]). As
@@ -200,7 +201,7 @@ impl Session {
         Self::of_part(vfs, Part::whole(vfs)?, options)
     }
 
-    /// A session for a part of the tree `vfs`.
+    /// Returns a session for a part of the tree `vfs`.
     ///
     /// # Errors
     /// `EINVAL`: under these options nobody would check some permission ([`crate::refusal`]).
@@ -255,39 +256,40 @@ impl Session {
         }
     }
 
-    /// Lets at most `waiting` requests wait at once until the kernel has forgotten names: fewer than there are threads that
-    /// serve requests. Without a sender of notices, which make the kernel forget, none waits.
+    /// Lets at most `waiting` requests wait at once until the kernel has forgotten names. `waiting`
+    /// must be less than the number of threads that serve requests. Only notices make the kernel
+    /// forget names, so no request waits if no thread sends notices.
     pub(crate) fn allow_waiting(&self, waiting: usize) {
         if self.notices.get().is_some() {
             self.node_budget.allow(waiting);
         }
     }
 
-    /// Its options.
+    /// Returns its options.
     #[must_use]
     pub fn options(&self) -> &SessionOptions {
         &self.options
     }
 
-    /// Its metrics.
+    /// Returns its metrics.
     #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// The tree.
+    /// Returns the tree.
     #[must_use]
     pub fn vfs(&self) -> &Vfs {
         &self.vfs
     }
 
-    /// Number of nodes that the kernel has, with the root.
+    /// Returns the number of nodes that the kernel has, with the root.
     #[must_use]
     pub fn known_nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Number of open files and directories.
+    /// Returns the number of open files and directories.
     #[must_use]
     pub fn open_handles(&self) -> usize {
         self.files.len() + self.directories.len()
@@ -301,7 +303,7 @@ impl Session {
         self.metrics.set(Gauge::Handles, self.open_handles() as u64);
     }
 
-    /// The place of the node `id`.
+    /// Returns the place of the node `id`.
     ///
     /// # Errors
     /// `ESTALE`: the kernel does not have such a node.
@@ -309,20 +311,21 @@ impl Session {
         self.nodes.get(id).ok_or(Errno::ESTALE)
     }
 
-    /// The reply to a lookup by `caller` that found `held`.
+    /// Returns the reply to a lookup by `caller` that found the file `held`.
     pub(crate) fn entry(&self, caller: &Caller, held: PathRef) -> Result<Entry, Errno> {
         self.entry_of(caller, held).map(|(entry, _)| entry)
     }
 
-    /// [`entry`](Self::entry), and whether the kernel learned before that the file has, or had, several names.
+    /// As [`entry`](Self::entry), but also returns whether the kernel learned before that the file
+    /// has, or had, several names.
     fn entry_of(&self, caller: &Caller, held: PathRef) -> Result<(Entry, bool), Errno> {
         // The tree does not learn of writes by passthrough.
         let is_backed = self.options.passthrough && self.backed.has(&held);
         let first = self.shown(&held, if is_backed { held.attr_anew()? } else { held.attr()? });
         let ttls = self.ttls_of(&held);
         let (NodeId { id, generation }, node) = self.node_of(caller, held, first.ino)?;
-        // Observers can find the node after this point: a change before the second look at the
-        // attributes is in it, and a later change becomes a notice.
+        // Observers can find the node after this point. So the second read of the attributes
+        // includes a change before it, and a later change becomes a notice.
         let mut attr = if is_backed { first } else { node.attr().map_or(first, |attr| self.shown(&node, attr)) };
         let had_names = node.note_names(&attr);
         let generation = self.generation(&node, id == attr.ino, generation);
@@ -331,12 +334,13 @@ impl Session {
         Ok((Entry { node: id, generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr }, had_names))
     }
 
-    /// For how long the kernel may cache answers about `held`.
+    /// Returns for how long the kernel may cache answers about `held`.
     fn ttls_of(&self, held: &PathRef) -> Ttls {
         let ttls = &self.options.ttls;
         let valid = held.valid();
         let name = limited(ttls.entry, valid);
-        // Where a notice would take a name from under its users, the kernel looks names up again as it does absent ones.
+        // If a notice would remove a name that processes use, the kernel looks up names as often as
+        // absent names.
         let is_short = self.options.reports_changes && !self.expires_names();
         Ttls {
             entry: if is_short { name.min(ttls.negative) } else { name },
@@ -345,9 +349,9 @@ impl Session {
         }
     }
 
-    /// Counts one more lookup of the node of `held`. The id is the inode number, so that it is the same after the kernel has
-    /// forgotten the node. If another node has that id (it is the root's, or two mounts show one inode), the id is made from
-    /// the inode's address.
+    /// Counts one more lookup of the node of `held`. The id is the inode number, so that it is the
+    /// same after the kernel has forgotten the node. If another node has that id (the id is the
+    /// root's, or two mounts show one inode), the session makes the id from the inode's address.
     ///
     /// # Errors
     /// `EIO`: the session shows the inode through five mounts.
@@ -356,7 +360,7 @@ impl Session {
         let is_same = |known: &Arc<Node>| known.identity() == inode && known.mount_id() == mount;
         let held = Arc::new(self.user_budgets.node(caller, held));
         let others = other_ids(inode);
-        // Relaxed: the table's locks order the nodes there.
+        // Relaxed: the locks of the table order accesses to its nodes.
         let has_others = self.has_others.load(Relaxed);
         let known_other = others.clone().filter(|_| has_others);
         let known_other = known_other.filter(|id| self.nodes.find(*id).is_some_and(|(_, known)| is_same(&known)));
@@ -370,17 +374,18 @@ impl Session {
         found.ok_or(Errno::EIO)
     }
 
-    /// The inode number in replies: mixed with the device number unless the file is on the root's device.
+    /// Returns the inode number in replies: mixed with the device number unless the file is on the
+    /// root's device.
     fn shown_ino(&self, dev: u64, ino: u64) -> u64 {
         if dev == self.root_dev { ino } else { ino ^ dev << 48 }
     }
 
-    /// The inode number of `held` in replies.
+    /// Returns the inode number of `held` in replies.
     fn shown_ino_of(&self, held: &PathRef) -> Result<u64, Errno> {
         Ok(self.shown_ino(held.dev(), held.attr()?.ino))
     }
 
-    /// Attributes for a reply.
+    /// Returns attributes for a reply.
     fn shown(&self, held: &PathRef, attr: Attr) -> Attr {
         let shown = &self.options.shown;
         Attr {
@@ -392,7 +397,8 @@ impl Session {
         }
     }
 
-    /// Attributes of a node for a reply, with the node's id, and how long the kernel may cache them.
+    /// Returns the attributes of a node for a reply, with the node's id, and how long the kernel
+    /// may cache them.
     fn shown_of(&self, node: u64, held: &PathRef, attr: Attr) -> (Attr, Duration) {
         let attr = self.shown(held, attr);
         let ino = if node == ROOT_NODE { attr.ino } else { node };
@@ -409,14 +415,14 @@ impl Session {
         }
     }
 
-    /// DESTROY: drops all nodes, handles and locks, which the kernel does not release one by one, and ends the requests that wait
-    /// and the notices.
+    /// DESTROY: drops all nodes, handles and locks, which the kernel does not release one by one.
+    /// Ends the requests that wait, and the thread that sends notices.
     pub fn end(&self) {
         drop(self.files.drain());
         drop(self.directories.drain());
         self.locks.clear();
         drop(self.nodes.forget_all());
-        // Its sender keeps the device open.
+        // The sender of the notices keeps the device open, so it is stopped.
         self.notices.get().into_iter().for_each(|notices| _ = notices.stop());
     }
 
@@ -474,7 +480,7 @@ impl Session {
     }
 }
 
-/// The time `ttl`; if it is [`Ttls::LONG`], no longer than the tree reports.
+/// Returns the time `ttl`; if it is [`Ttls::LONG`], no longer than the tree reports.
 fn limited(ttl: Duration, valid: Valid) -> Duration {
     match valid {
         Valid::For(ns) if ttl >= Ttls::LONG.entry => ttl.min(Duration::from_nanos(ns)),

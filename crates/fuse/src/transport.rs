@@ -166,8 +166,9 @@ impl Transport {
         let _ = contained(self.session.metrics(), "destroy", || self.session.end());
     }
 
-    /// Whether the sender may use the mount. The kernel lets nobody else in; of a user who could slip by, requests that the
-    /// kernel may make for everybody are served, as they were before.
+    /// Returns whether the sender may use the mount. The kernel lets nobody else in; of a user who
+    /// could slip by, requests that the kernel may make for everybody are served, as they were
+    /// before.
     fn may_send(&self, request: &Request<'_>) -> bool {
         self.only.is_none_or(|only| only == request.header.uid)
             || is_of_flush(request)
@@ -197,7 +198,8 @@ impl Transport {
     }
 }
 
-/// Whether a thread of the kernel, which is root, sends times that it has kept with writeback: `fuse_flush_times`.
+/// Returns whether a thread of the kernel, which is root, sends times that it has kept with
+/// writeback: `fuse_flush_times`.
 fn is_of_flush(request: &Request<'_>) -> bool {
     const SENT: u32 = fattr::MTIME | fattr::CTIME | fattr::FH;
     let Operation::Setattr(set) = request.operation else { return false };

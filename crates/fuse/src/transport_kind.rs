@@ -32,7 +32,7 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
-    /// Why it is not io_uring.
+    /// Returns why it is not io_uring.
     #[must_use]
     pub const fn fallback(&self) -> Option<&NoRing> {
         match self {
@@ -76,8 +76,8 @@ pub enum NoRing {
 }
 
 impl NoRing {
-    /// Why the system refuses rings to this process; `None`: it does not. Whether the kernel offers them for FUSE is another
-    /// question.
+    /// Returns why the system refuses rings to this process; `None`: it does not. Whether the
+    /// kernel offers them for FUSE is another question.
     #[must_use]
     pub fn of_this_process() -> Option<Self> {
         let make = || {
@@ -87,7 +87,7 @@ impl NoRing {
         make().err().map(|error| Self::of(&error))
     }
 
-    /// One word for programs.
+    /// Returns one word for programs.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ impl NoRing {
         }
     }
 
-    /// Why a ring could not be made, or its slots could not be registered.
+    /// Returns why a ring could not be made, or its slots could not be registered.
     pub(crate) fn of(error: &io::Error) -> Self {
         match Errno::from_io_error(error) {
             Some(Errno::PERM) if is_disabled() => Self::Disabled,
@@ -112,13 +112,13 @@ impl NoRing {
         }
     }
 
-    /// Whether it is unexpected where the kernel offers io_uring.
+    /// Returns whether it is unexpected where the kernel offers io_uring.
     pub(crate) fn is_surprise(&self) -> bool {
         !matches!(self, Self::NotWanted | Self::NotOffered)
     }
 }
 
-/// Whether the sysctl forbids rings to all, or to those without the right.
+/// Returns whether the sysctl forbids rings to all, or to those without the right.
 fn is_disabled() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|value| matches!(value.trim(), "1" | "2"))
 }

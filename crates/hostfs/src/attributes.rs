@@ -1,12 +1,14 @@
 //! Attributes and extended attributes.
 //!
 //! # What it is
-//! Attributes are read by a descriptor if one is open, otherwise by directory and name; then they count only if the
-//! file is the right one. They are changed through a descriptor, as the caller ([`crate::caller`]); calls that refuse an `O_PATH` descriptor use
+//! Attributes are read by a descriptor if one is open, otherwise by directory and name; in that
+//! case they are used only if the file at the name is the right one. Attributes are changed through
+//! a descriptor, as the caller ([`crate::caller`]); calls that refuse an `O_PATH` descriptor use
 //! `/proc/self/fd`.
 //!
-//! A lookup reads POSIX ACLs only with [`HostAcls::Apply`], since that is a second call for each file and a third for each
-//! directory. With [`HostAcls::Refuse`] they have no effect; so that no program relies on them, they cannot be set.
+//! A lookup reads POSIX ACLs only with [`HostAcls::Apply`], since that is a second call for each
+//! file and a third for each directory. With [`HostAcls::Refuse`] ACLs have no effect, and cannot
+//! be set, so that no program relies on them.
 //!
 //! # How it is locked
 //! No lock is held during a call to the host.

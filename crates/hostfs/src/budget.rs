@@ -1,10 +1,11 @@
 //! The budget of descriptors.
 //!
 //! # What it is
-//! Records whose descriptors may be closed form a ring. When more descriptors are open than the budget allows, a hand
-//! moves around the ring and closes those that were not used since it passed last. Open files and files without a name
-//! are held: they leave the ring until they are released. If a thread still uses a descriptor that was taken out, the
-//! descriptor is closed when the thread drops it.
+//! Records whose descriptors may be closed form a ring. When more descriptors are open than the
+//! budget allows, a hand moves around the ring and closes the descriptors that were not used since
+//! the hand passed last. The records of open files and of files without a name are outside of the
+//! ring until the file is released. If a thread still uses a descriptor that was taken out of a
+//! record, the descriptor is closed when the thread drops it.
 //!
 //! # How it is locked
 //! The ring has a mutex, never held during a call to the host; records' locks nest inside it. Descriptors are closed
@@ -33,13 +34,14 @@ const MAX_LOOKS: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FdCounts {
     pub(crate) open: usize,
-    /// Closed because there were too many.
+    /// Descriptors that the budget closed.
     pub(crate) evicted: u64,
-    /// Opened again after that.
+    /// Descriptors that were opened again after the budget had closed them.
     pub(crate) reopened: u64,
 }
 
-/// The records whose descriptors may be closed, and records that were such when they were added.
+/// The records whose descriptors may be closed, and records whose descriptors could be closed when
+/// the records were added.
 #[derive(Debug)]
 struct Ring {
     records: VecDeque<Weak<Node>>,
@@ -57,8 +59,9 @@ impl Ring {
         }
     }
 
-    /// Removes records without descriptors, held records, and dead ones. The next call comes when the length has doubled,
-    /// so an addition costs the same however many records there are.
+    /// Removes records without descriptors, held records, and dead ones. The next call comes when
+    /// the length of the ring has doubled, so the average cost of an addition does not depend on
+    /// the number of records.
     #[cold]
     fn compact(&mut self) {
         self.records.retain(|weak| {
@@ -94,7 +97,7 @@ impl Budget {
         }
     }
 
-    /// The counts of descriptors.
+    /// Returns the counts of descriptors.
     pub(crate) fn counts(&self) -> FdCounts {
         // Relaxed: counters.
         FdCounts {
@@ -190,7 +193,7 @@ mod tests {
     use super::*;
     use crate::node::NameAt;
 
-    /// A descriptor that leads nowhere.
+    /// Returns a descriptor that leads nowhere.
     fn descriptor() -> Arc<OwnedFd> {
         Arc::new(std::fs::File::open("/").unwrap().into())
     }

@@ -1,14 +1,17 @@
 //! With whose rights the host is changed.
 //!
 //! # What it is
-//! Every call that changes the host takes an [`Acting`] ([`crate::calls`]). While it exists, a thread of a root process
-//! has the caller's user, group and supplementary groups, and none of root's capabilities. So the host itself checks
-//! each change by its present owners, modes and ACLs, gives new files to the caller, charges the caller's quota, clears
-//! set-id bits, and lets directories pass on their group. If the host refuses the switch, the change fails with `EPERM`.
+//! Every call that changes the host takes an [`Acting`] ([`crate::calls`]). While the `Acting`
+//! exists, a thread of a root process has the caller's user, group and supplementary groups, and
+//! none of root's capabilities. So the host itself checks each change by its present owners, modes
+//! and ACLs, gives new files to the caller, charges the caller's quota, clears set-id bits, and
+//! lets directories pass on their group. If the host refuses the switch, the change fails with
+//! `EPERM`.
 //!
-//! Where a thread cannot act as the caller (the process is not root's, or [`crate::Ownership::Daemon`]), the change has the
-//! rights of the process. Then set-id bits are never given to files on behalf of other users, and root's right to keep
-//! them is dropped.
+//! Where a thread cannot act as the caller (the process is not root's, or
+//! [`crate::Ownership::Daemon`]), the change has the rights of the process. In that case files
+//! never get set-id bits on behalf of other users, and the thread drops root's right to keep these
+//! bits.
 //!
 //! # What it is not
 //! Capabilities of callers that are not root: a caller with access only by a capability is refused by the host.
@@ -89,10 +92,10 @@ impl Daemon {
         })
     }
 
-    /// Lets this thread change names, attributes and contents for the caller of `request`. For
-    /// contents, too, the host looks at the groups: a write clears a set-group-id bit without an
-    /// execute bit unless the writer is in the file's group, and blocks may be reserved for a group
-    /// (`resgid` of ext4).
+    /// Lets this thread change names, attributes and contents for the caller of `request`. The host
+    /// looks at the groups for changes of contents as well: a write clears a set-group-id bit
+    /// without an execute bit unless the writer is in the file's group, and blocks may be reserved
+    /// for a group (`resgid` of ext4).
     ///
     /// # Errors
     /// `EPERM` if the host refuses the switch.
@@ -108,7 +111,7 @@ impl Daemon {
     }
 
     fn begin(&self, request: &Request) -> Result<Acting<'_>, Errno> {
-        // Relaxed: the thread that failed has lost rights, not won them.
+        // Relaxed: the thread that failed has too few rights, not too many.
         if self.is_stuck.load(Relaxed) {
             return Err(Errno::EPERM);
         }
@@ -128,8 +131,8 @@ impl Daemon {
         self.is_switching && !(request.uid == self.uid.as_raw() && request.gid == self.gid.as_raw())
     }
 
-    /// The capabilities that the process has and the caller does not have. A caller other than root that is not acted for
-    /// has the process's rights, except for set-id bits.
+    /// Returns the capabilities that the process has and the caller does not have. A caller other
+    /// than root that is not acted for has the process's rights, except for set-id bits.
     fn lacking(&self, request: &Request) -> CapabilitySet {
         if !self.uid.is_root() {
             return CapabilitySet::empty();
@@ -143,19 +146,20 @@ impl Daemon {
 }
 
 impl Acting<'_> {
-    /// The mode for a new file, or for a change of mode.
+    /// Returns the mode for a new file, or for a change of mode.
     pub(crate) fn allowed(&self, mode: u32) -> u32 {
         // A directory's set-group-id bit gives no rights.
         let is_dir = mode & S_IFMT == S_IFDIR;
         if self.strips && !is_dir { mode & !SET_IDS } else { mode }
     }
 
-    /// The user that owns new files of the thread.
+    /// Returns the user that owns new files of the thread.
     pub(crate) fn uid(&self) -> Uid {
         system::user()
     }
 
-    /// Takes the caller's groups. Before the user, as only root may do it. Root's groups give root no rights.
+    /// Takes the caller's groups. This comes before the change of the user, since only root may
+    /// change groups. Root's groups give root no rights.
     fn switch_groups(&mut self, request: &Request) -> Result<(), Errno> {
         let daemon = self.daemon;
         if request.uid != daemon.uid.as_raw() && !is_same(request.groups(), &daemon.groups) {
@@ -198,7 +202,8 @@ impl Acting<'_> {
         Ok(())
     }
 
-    /// Gives the thread the process's rights again. First the user, with whom root's capabilities return.
+    /// Gives the thread the process's rights again. Restores the user first, since root's
+    /// capabilities return with the user.
     fn restore(&self) -> Result<(), HostErrno> {
         if self.has_uid {
             system::switch_back(Right::User(self.daemon.uid))?;
@@ -227,17 +232,17 @@ impl Drop for Acting<'_> {
     }
 }
 
-/// Whether these are the same groups in the same order.
+/// Returns whether these are the same groups in the same order.
 fn is_same(groups: &[u32], hosts: &[Gid]) -> bool {
     groups.iter().copied().eq(hosts.iter().map(|gid| gid.as_raw()))
 }
 
-/// A group; not "as it is", which all ones mean to the host.
+/// Returns a group; not "as it is", which all ones mean to the host.
 fn gid_of(gid: u32) -> Result<Gid, Errno> {
     if gid == u32::MAX { Err(Errno::EPERM) } else { Ok(Gid::from_raw(gid)) }
 }
 
-/// The error for a switch that the host refused.
+/// Returns the error for a switch that the host refused.
 #[cold]
 fn refused(error: HostErrno) -> Errno {
     tracing::warn!(%error, "a thread could not take the rights of a caller: the change is refused");

@@ -53,17 +53,17 @@ impl Acting<'_> {
         }
     }
 
-    /// `mkdirat(2)`.
+    /// Calls `mkdirat(2)`.
     pub(crate) fn make_dir(&self, dir: BorrowedFd<'_>, name: &[u8], mode: u32) -> Done {
         call(Call::Mkdir, || rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode & PERMISSIONS)))
     }
 
-    /// `symlinkat(2)`.
+    /// Calls `symlinkat(2)`.
     pub(crate) fn make_link(&self, dir: BorrowedFd<'_>, name: &[u8], body: &[u8]) -> Done {
         call(Call::Symlink, || rustix::fs::symlinkat(body, dir, name))
     }
 
-    /// `mknodat(2)`, of the type in `mode`.
+    /// Calls `mknodat(2)`, of the type in `mode`.
     pub(crate) fn make_node(&self, dir: BorrowedFd<'_>, name: &[u8], mode: u32, rdev: u32) -> Done {
         let bits = Mode::from_raw_mode(self.allowed(mode) & PERMISSIONS);
         call(Call::Mknod, || rustix::fs::mknodat(dir, name, FileType::from_raw_mode(mode), bits, rdev.into()))
@@ -75,13 +75,13 @@ impl Acting<'_> {
         call(Call::Link, || rustix::fs::linkat(CWD, path.bytes(), dir, name, AtFlags::SYMLINK_FOLLOW))
     }
 
-    /// `unlinkat(2)`.
+    /// Calls `unlinkat(2)`.
     pub(crate) fn unlink(&self, dir: BorrowedFd<'_>, name: &[u8], is_dir: bool) -> Done {
         let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         call(Call::Unlink, || rustix::fs::unlinkat(dir, name, flags))
     }
 
-    /// `renameat2(2)`; `renameat(2)` without flags.
+    /// Calls `renameat2(2)`; `renameat(2)` without flags.
     pub(crate) fn rename(&self, (from, old): Named<'_>, (to, new): Named<'_>, flags: u32) -> Done {
         call(Call::Rename, || match flags {
             0 => rustix::fs::renameat(from, old, to, new),
@@ -106,24 +106,24 @@ impl Acting<'_> {
         restarted(Call::Utimens, || rustix::fs::utimensat(fd, c"", times, AtFlags::EMPTY_PATH))
     }
 
-    /// `setxattr(2)`.
+    /// Calls `setxattr(2)`.
     pub(crate) fn set_xattr(&self, fd: &OwnedFd, name: &[u8], value: &[u8], flags: XattrFlags) -> Done {
         let path = ProcPath::new(fd);
         call(Call::Setxattr, || rustix::fs::setxattr(path.bytes(), name, value, flags))
     }
 
-    /// `removexattr(2)`.
+    /// Calls `removexattr(2)`.
     pub(crate) fn remove_xattr(&self, fd: &OwnedFd, name: &[u8]) -> Done {
         let path = ProcPath::new(fd);
         call(Call::Removexattr, || rustix::fs::removexattr(path.bytes(), name))
     }
 
-    /// `ioctl(2)` with `FS_IOC_SETFLAGS`.
+    /// Calls `ioctl(2)` with `FS_IOC_SETFLAGS`.
     pub(crate) fn set_inode_flags(&self, fd: &OwnedFd, flags: u32) -> Done {
         restarted(Call::Setflags, || rustix::fs::ioctl_setflags(fd, IFlags::from_bits_retain(flags)))
     }
 
-    /// `pwrite(2)`.
+    /// Calls `pwrite(2)`.
     pub(crate) fn write(&self, fd: &OwnedFd, data: &[u8], offset: u64) -> Result<usize, HostErrno> {
         restarted(Call::Pwrite, || rustix::io::pwrite(fd, data, offset))
     }
@@ -134,7 +134,7 @@ impl Acting<'_> {
         restarted(Call::Pwrite, || rustix::io::pwritev2(fd, &[IoSlice::new(data)], 0, ReadWriteFlags::APPEND))
     }
 
-    /// `copy_file_range(2)`.
+    /// Calls `copy_file_range(2)`.
     pub(crate) fn copy(
         &self,
         (from, mut offset): FileAt<'_>,
@@ -149,12 +149,12 @@ impl Acting<'_> {
         restarted(Call::Clone, || descriptor::clone_range((from.as_fd(), offset), (to.as_fd(), at), len))
     }
 
-    /// `ftruncate(2)`.
+    /// Calls `ftruncate(2)`.
     pub(crate) fn truncate(&self, fd: &OwnedFd, len: u64) -> Done {
         restarted(Call::Ftruncate, || rustix::fs::ftruncate(fd, len))
     }
 
-    /// `fallocate(2)`.
+    /// Calls `fallocate(2)`.
     pub(crate) fn allocate(&self, fd: &OwnedFd, flags: FallocateFlags, offset: u64, len: u64) -> Done {
         restarted(Call::Fallocate, || rustix::fs::fallocate(fd, flags, offset, len))
     }

@@ -1,11 +1,13 @@
 //! A change by this file system: from before the call to the host until after the VFS was notified.
 //!
 //! # What it is
-//! While it lasts, the host's events about its names wait ([`crate::events`]). Events about its files may be its own for a
-//! while: [`crate::settling`]. At its end, whatever the result, the inodes are marked stale ([`vfs::Inode::mark_stale`]).
+//! During the change, the host's events about the changed names wait ([`crate::events`]). For a
+//! while, events about the changed files may come from the change itself ([`crate::settling`]). At
+//! the end of the change, whatever the result, its inodes are marked stale
+//! ([`vfs::Inode::mark_stale`]).
 //!
 //! # How it is locked
-//! It is not a lock: two changes may overlap.
+//! A change is not a lock: two changes may overlap.
 
 use crate::node::{Attached, NameAt, Node};
 use crate::shared::Shared;

@@ -2,8 +2,9 @@
 //!
 //! # What it is
 //! The VFS evicts an inode on any thread, also on one that serves requests, and an eviction has no
-//! deadline. To close the file of a server may take a request to it (`close(2)` of NFSv4, SMB and
-//! FUSE), which hangs if the server does. So one thread closes the descriptors of evicted inodes.
+//! deadline. To close a file on a server may need a request to the server (`close(2)` of NFSv4, SMB
+//! and FUSE), and such a request hangs if the server hangs. So one thread closes the descriptors of
+//! evicted inodes.
 //!
 //! # Limitations
 //! While one close hangs, the descriptors of further evicted inodes stay open, and do not count in the budget.
@@ -12,7 +13,7 @@
 //! A channel. The thread ends with the file system, when it has closed everything.
 //!
 //! # Where it comes from
-//! `delayed_fput` of Linux; own code.
+//! `delayed_fput` of Linux.
 
 use crate::node::Fds;
 use std::sync::mpsc::{Sender, channel};
@@ -23,8 +24,8 @@ use std::thread;
 pub(crate) struct Closer(Option<Sender<Fds>>);
 
 impl Closer {
-    /// `may_wait`: a close may send a request to a server. Otherwise there is no thread, and the
-    /// caller closes.
+    /// Starts the thread if a close may send a request to a server (`may_wait`). Without the thread
+    /// the caller closes.
     pub(crate) fn new(may_wait: bool) -> Self {
         let start = || {
             let (sender, receiver) = channel::<Fds>();

@@ -6,17 +6,18 @@
 //! open that usually follows. The new file is never given away or changed by its name, which
 //! another program may have exchanged.
 //!
-//! If the directory has a default ACL, the host applies the ACL to the requested mode. Otherwise
-//! this file system applies the caller's umask, and the host applies the umask of the process too,
-//! so a front end sets that to 0. If the host removes bits nevertheless, a further call restores
-//! them, if the file is certainly the new one: it belongs to the caller, and is not older than the
-//! request. Where the host keeps no time of birth, a directory or a node then lacks those bits.
+//! If the directory has a default ACL, the host applies the ACL to the requested mode. Without a
+//! default ACL, this file system applies the caller's umask, and the host applies the umask of the
+//! process, so a front end sets the umask of the process to 0. If the host removes bits
+//! nevertheless, a further call restores them. It does so only if the file is certainly the new
+//! one: the file belongs to the caller, and is not older than the request. Where the host keeps no
+//! time of birth, a directory or a device node lacks these bits.
 //!
 //! # How it is locked
 //! As [`crate::names`].
 //!
 //! # Where it comes from
-//! `open(2)`, `mknod(2)`, `umask(2)`; own code.
+//! `open(2)`, `mknod(2)`, `umask(2)`.
 
 use crate::caller::Acting;
 use crate::errno::errno;
@@ -40,7 +41,7 @@ struct CreateArgs<'a> {
     name: &'a [u8],
     attr: &'a Attr,
     link_body: Option<&'a [u8]>,
-    /// When it began, in seconds since the epoch: files that are older are others.
+    /// The begin of the request, in seconds since the epoch: an older file is not the new one.
     since: i64,
 }
 
@@ -100,7 +101,8 @@ impl Shared {
     }
 
     /// Watches a directory that was just made, so that its cached state stays valid; returns its
-    /// attributes after the watch began. If that fails, the event of its name expires it.
+    /// attributes after the watch began. If the watch fails, the event of the directory's name
+    /// expires the cached state.
     fn watch_new(&self, node: &Node, dir: BorrowedFd<'_>, name: &[u8]) -> Option<Attr> {
         self.watches.as_ref()?;
         let fd = self.open_at(dir, name, OFlags::PATH | OFlags::DIRECTORY).ok()?;
@@ -110,8 +112,8 @@ impl Shared {
         stat().map(|stat| self.identities.attr(&stat))
     }
 
-    /// Applies the caller's umask to the mode of a new file, unless the directory has a default ACL, which the host applies.
-    /// One call, if the answer matters.
+    /// Applies the caller's umask to the mode of a new file, unless the directory has a default
+    /// ACL, which the host applies. Makes one call to read the ACL, if the umask removes any bit.
     fn apply_umask(&self, request: &Request, dir: &OwnedFd, attr: &mut Attr) {
         let removed = attr.mode & request.umask & 0o777;
         let is_masked = removed != 0 && attr.kind() != S_IFLNK && !(self.has_acls && host::has_default_acl(dir));
@@ -156,7 +158,8 @@ impl Shared {
             None => {
                 let fd = self.open_at(making.dir, making.name, OFlags::PATH).map_err(errno)?;
                 let found = host::stat_fd(fd.as_fd()).map_err(errno)?;
-                // Another program may have put another file in its place: that one stays as it is.
+                // Another program may have put another file at the name: the mode of that file does
+                // not change.
                 if !making.made(&found, &acting) {
                     return Ok(made);
                 }
@@ -168,7 +171,7 @@ impl Shared {
 }
 
 impl CreateArgs<'_> {
-    /// Whether a file that was found at the name is the one that was made there.
+    /// Returns whether a file that was found at the name is the one that was made there.
     fn made(&self, found: &Statx, acting: &Acting<'_>) -> bool {
         let is_dir = self.attr.is_dir();
         let is_kind = u32::from(found.stx_mode) & S_IFMT == self.attr.kind();
@@ -177,7 +180,8 @@ impl CreateArgs<'_> {
     }
 }
 
-/// The time, in seconds, of the clock that gives files their times of birth, which may be a moment behind.
+/// Returns the time, in seconds, of the clock that gives files their times of birth, which may be a
+/// moment behind.
 fn now() -> i64 {
     vfs::from_system_time(SystemTime::now()).div_euclid(1_000_000_000) - 1
 }

@@ -4,14 +4,15 @@
 //! Each open of a file has its own descriptor ([`HostOpen`]). The record has one as well, for calls
 //! that come from no open: the descriptor of an open file, if there is one. After the release, a
 //! descriptor for reading stays in the record as long as the budget allows, and the next open takes
-//! it. A descriptor for writing is closed, as other programs may want to execute the file; not if
-//! nothing else changes the directory.
+//! it. A descriptor for writing is closed, since other programs may want to execute the file,
+//! unless only this file system changes the directory.
 //!
-//! Data that are appended go to the end that the file has on the host at that moment, so two programs that append to one
-//! file lose nothing.
+//! Appended data are written at the end that the file has on the host at that moment, so two
+//! programs that append to one file lose nothing.
 //!
-//! Network file systems write when a descriptor is closed, and report errors then (`EDQUOT`, `EIO`). The descriptor stays open
-//! until the release; so when a user closes the file, a duplicate of it is closed ([`Shared::flush`]).
+//! Network file systems write when a descriptor is closed, and report errors of the write at that
+//! close (`EDQUOT`, `EIO`). The descriptor of an open stays open until the release. So when a user
+//! closes the file, this file system closes a duplicate of the descriptor ([`Shared::flush`]).
 //!
 //! # How it is locked
 //! No lock is held during a call to the host; the VFS orders the writes of one file.
@@ -54,7 +55,7 @@ impl Shared {
         if inode.mode() & S_IFMT == S_IFDIR {
             return Ok(Opened { state: OpenState::Shared(Arc::new(HostDir::new(uid))), ..Opened::default() });
         }
-        // First, so that the budget does not close the new descriptor.
+        // Counts the open first, so that the budget does not close the new descriptor.
         node.state().opens += 1;
         let opened = self.own_fd(node, flags);
         let (fd, writes_through) = opened.inspect_err(|_| {
@@ -81,7 +82,8 @@ impl Shared {
         self.opens.end(open.uid);
     }
 
-    /// Ends one open of a file, whose descriptor is `fd`. The VFS closes that afterwards, unless the record keeps it.
+    /// Ends one open of a file, whose descriptor is `fd`. The VFS closes `fd` after this call,
+    /// unless the record keeps it.
     fn end_open(&self, node: &Arc<Node>, fd: Option<&Arc<OwnedFd>>) {
         let (closing, is_kept) = {
             let mut state = node.state();
@@ -107,7 +109,8 @@ impl Shared {
         self.budget.queue(node);
     }
 
-    /// The descriptor of an open file; without the state of its open, one with at least this access.
+    /// Returns the descriptor of an open file; without the state of its open, one with at least
+    /// this access.
     fn fd_of(&self, file: &Open<'_>, access: u8) -> Result<Arc<OwnedFd>, Errno> {
         match file.state.get::<HostOpen>() {
             Some(open) => Ok(open.fd.clone()),
@@ -147,8 +150,8 @@ impl Shared {
         Ok(Written::new(len, inode.attr().blocks.max(blocks)))
     }
 
-    /// A write to the end, which the VFS found at `before`. If another program appends at this
-    /// moment as well, the reported end may be the end of its data.
+    /// Appends `data` to the file, whose end was at `before` for the VFS. If another program
+    /// appends at this moment as well, the reported end may be the end of its data.
     fn append(&self, request: &Request, file: &Open<'_>, before: u64, data: &[u8]) -> Result<Written, Errno> {
         let inode = file.inode;
         self.check_writable()?;
@@ -233,7 +236,7 @@ impl Shared {
         let acting = self.daemon.act(request)?;
         let mut done = acting.allocate(&fd, flags, offset, len);
         if how == Allocate::Zero && done == Err(HostErrno::OPNOTSUPP) {
-            // Slower, with the same result: a hole, and storage for it.
+            // A slower way with the same result: makes a hole, then allocates storage for it.
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             done = acting.allocate(&fd, hole, offset, len).and_then(|()| acting.allocate(&fd, kept, offset, len));
         }
@@ -267,7 +270,8 @@ impl Shared {
         system::inode_flags(&fd).map(InodeFlags::from_bits_retain).map_err(errno)
     }
 
-    /// See [`vfs::FileSystem::set_inode_flags`]. The host checks that the caller may, and obeys them.
+    /// See [`vfs::FileSystem::set_inode_flags`]. The host checks that the caller may set the flags,
+    /// and obeys the flags.
     pub(crate) fn set_inode_flags(&self, request: &Request, inode: &Inode, flags: InodeFlags) -> Result<(), Errno> {
         self.check_writable()?;
         let fd = self.opened_fd(inode)?.ok_or(Errno::ENOTTY)?;
@@ -275,7 +279,8 @@ impl Shared {
         self.daemon.act(request)?.set_inode_flags(&fd, flags.bits()).map_err(errno)
     }
 
-    /// A descriptor of a regular file or directory that is more than a path. `None` for other files.
+    /// Returns a descriptor of a regular file or directory that is more than a path. `None` for
+    /// other files.
     fn opened_fd(&self, inode: &Inode) -> Result<Option<Arc<OwnedFd>>, Errno> {
         let node = self.node(inode)?;
         match inode.mode() & S_IFMT {
@@ -292,7 +297,8 @@ impl Shared {
         }
     }
 
-    /// Whether the host may report errors of a file when it is closed. File systems on this machine write later.
+    /// Returns whether the host may report errors of a file when it is closed. File systems on this
+    /// machine write later.
     pub(crate) fn wants_flushes(&self) -> bool {
         !self.is_local || self.options.mount_points == MountPoints::Cross
     }
@@ -303,7 +309,7 @@ impl Shared {
         loop {
             let done = match system::dup(&fd) {
                 Ok(twin) => system::close(twin),
-                // More than a close writes, with the same errors.
+                // Writes more than a close does, but reports the same errors.
                 Err(HostErrno::MFILE | HostErrno::NFILE) => system::fdatasync(&fd),
                 Err(error) => Err(error),
             };
@@ -315,7 +321,7 @@ impl Shared {
     }
 }
 
-/// The storage that a file takes, in units of 512 bytes.
+/// Returns the storage that a file takes, in units of 512 bytes.
 fn blocks(fd: &OwnedFd) -> Result<u64, Errno> {
     host::stat_fd(fd.as_fd()).map(|stat| stat.stx_blocks).map_err(errno)
 }

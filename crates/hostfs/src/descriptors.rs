@@ -2,11 +2,13 @@
 //!
 //! # What it is
 //! A record's `O_PATH` descriptor is opened when it is first needed: by the directory's descriptor
-//! and the name in it, and so on up to a directory that is open; the source always is. An opened
-//! file is used only after it proved to be the record's file.
+//! and the name in it. If the directory has no descriptor, its descriptor is opened first in the
+//! same way, up to a directory that is open; the source is always open. A thread uses an opened
+//! file only after a check that it is the record's file.
 //!
 //! # How it is locked
-//! No lock is held during a call to the host. Two threads may open the same file; the first one's descriptor is kept.
+//! No lock is held during a call to the host. Two threads may open the same file; the descriptor of
+//! the first thread is kept.
 
 use crate::errno::errno;
 use crate::host;
@@ -29,7 +31,7 @@ pub(crate) struct Place {
 }
 
 impl Shared {
-    /// The `O_PATH` descriptor of a file.
+    /// Returns the `O_PATH` descriptor of a file.
     ///
     /// # Errors
     /// `ESTALE` if the file is not where it was; the host's.
@@ -42,8 +44,9 @@ impl Shared {
         self.open_path(node)
     }
 
-    /// The result of `reach`, which may go by the recorded name of `node`. Another thread that takes the name away opens the file
-    /// first: if the file was not at its name, but is open now, this tries again.
+    /// Returns the result of `reach`, which may go by the recorded name of `node`. Another thread
+    /// that removes the name opens the file first. So if the file was not at its name, but is open
+    /// now, this function tries again.
     fn by_name_or_descriptor<R>(&self, node: &Arc<Node>, reach: impl Fn() -> Result<R, Errno>) -> Result<R, Errno> {
         match reach() {
             Err(Errno::ESTALE) if self.table.current(node).state().fds() != 0 => reach(),
@@ -127,15 +130,16 @@ impl Shared {
         if self.identities.is(&stat, node.id, node.ino) { Ok(stat) } else { Err(self.estale(node.id)) }
     }
 
-    /// The error for a file whose directory has no record any more. Both are looked up again.
+    /// Returns the error for a file whose directory has no record any more. A walk looks up the
+    /// file and the directory again.
     #[cold]
     fn orphan(&self, node: u64, parent: u64) -> Errno {
         let _ = self.estale(parent);
         self.estale(node)
     }
 
-    /// The error for a file that could not be opened by its name. `ESTALE` if the name is removed,
-    /// or now leads to a symbolic link or a mount point.
+    /// Returns the error for a file that could not be opened by its name. `ESTALE` if the name is
+    /// removed, or now leads to a symbolic link or a mount point.
     #[cold]
     fn open_error(&self, node: &Node, error: HostErrno) -> Errno {
         match error {
@@ -149,7 +153,8 @@ impl Shared {
         self.with_room(|| self.opening.open(dir, name, flags))
     }
 
-    /// The result of `open`; if the process or the system has too many descriptors, closes some and tries once more.
+    /// Returns the result of `open`; if the process or the system has too many descriptors, closes
+    /// some and tries once more.
     pub(crate) fn with_room(&self, open: impl Fn() -> Result<OwnedFd, HostErrno>) -> Result<OwnedFd, HostErrno> {
         match open() {
             Err(HostErrno::MFILE | HostErrno::NFILE) => {
@@ -160,7 +165,7 @@ impl Shared {
         }
     }
 
-    /// The directory and the name of a file; `None` if it is pinned.
+    /// Returns the directory and the name of a file; `None` if it is pinned.
     ///
     /// # Errors
     /// `ESTALE` if the directory has no record any more; as for [`Shared::path_fd`].
@@ -179,7 +184,7 @@ impl Shared {
         Ok(Some(Place { dir: fd, name }))
     }
 
-    /// A descriptor of a file that is open already: for its contents or its path.
+    /// Returns a descriptor of a file that is open already: for its contents or its path.
     pub(crate) fn open_fd(&self, node: &Node) -> Option<Arc<OwnedFd>> {
         let state = node.state();
         let fd = state.data.as_ref().or(state.path.as_ref())?;
@@ -187,7 +192,7 @@ impl Shared {
         Some(fd.clone())
     }
 
-    /// A descriptor for the contents with at least this access.
+    /// Returns a descriptor for the contents with at least this access.
     ///
     /// # Errors
     /// `ESTALE` if the file is not where it was; `EACCES`, `ETXTBSY` for a running program, and the host's.
@@ -219,9 +224,10 @@ impl Shared {
         Ok(self.keep_data(node, opened, access))
     }
 
-    /// A descriptor for one open of a file, which counts in `state.opens` already: the one that the record has if no other open
-    /// uses it, else a new one. If the record has none, it uses this one as well. Also returns whether the descriptor has the
-    /// flags for synchronous writes of this open.
+    /// Returns a descriptor for one open of a file, which counts in `state.opens` already: the one
+    /// that the record has if no other open uses it, else a new one. If the record has no
+    /// descriptor, the record uses the returned one as well. Also returns whether the descriptor
+    /// has the flags for synchronous writes of this open.
     ///
     /// # Errors
     /// As for [`Shared::data_fd`].
@@ -273,7 +279,8 @@ impl Shared {
         Some(fd)
     }
 
-    /// Has the record use the descriptor of an open, too, if it has none with this access that it may replace.
+    /// Lets the record share the descriptor of an open, unless the record has a descriptor with
+    /// this access, or has one while the file is open more than once.
     fn lend(&self, node: &Node, fd: &Arc<OwnedFd>, access: u8, is_special: bool) {
         let mut state = node.state();
         let is_enough = state.data.is_some() && (state.opens > 1 || state.access & access == access);
@@ -299,7 +306,7 @@ impl Shared {
             match &state.data {
                 None if state.life == Life::Dropped => return opened,
                 Some(fd) if state.access & access == access => return fd.clone(),
-                // The kept one has an access that the new one lacks, and is in use.
+                // The kept descriptor has an access that the new descriptor lacks, and is in use.
                 Some(_) if state.access & (READ | WRITE) & !access != 0 && state.opens > 1 => return opened,
                 _ => {}
             }
@@ -334,7 +341,8 @@ impl Shared {
         self.with_room(|| host::reopen(data.as_fd(), flags)).map_err(errno)
     }
 
-    /// A descriptor for a [`host::ProcPath`]: one that is open already, or the `O_PATH` descriptor.
+    /// Returns a descriptor for a [`host::ProcPath`]: one that is open already, or the `O_PATH`
+    /// descriptor.
     ///
     /// # Errors
     /// As for [`Shared::path_fd`].
@@ -345,7 +353,7 @@ impl Shared {
         }
     }
 
-    /// The attributes of a file now. One call, unless its directory must be opened.
+    /// Returns the attributes of a file now. One call, unless its directory must be opened.
     ///
     /// # Errors
     /// `ESTALE` if the file is not where it was; the host's.
@@ -366,7 +374,7 @@ impl Shared {
     }
 }
 
-/// The flags of an open, besides its access, that the host must have, too.
+/// Returns the flags of an open, besides its access, that the host must have, too.
 fn special_flags(flags: OpenFlags) -> OFlags {
     let pairs = [
         (OpenFlags::APPEND, OFlags::APPEND),

@@ -1,6 +1,4 @@
 //! Error numbers of the host and of the VFS: the same numbers, two types.
-//!
-//! Own code.
 
 use rustix::io::Errno as HostErrno;
 use vfs::Errno;

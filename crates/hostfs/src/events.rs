@@ -20,20 +20,20 @@
 //! everything.
 //!
 //! # Own changes
-//! This file system's own changes cause events, too. The thread skips nothing else than these:
-//! - An event of a name, if the name is as this file system's last change has left it (remembered for
-//!   [`RECENT`](crate::watches::RECENT) names). To find out takes one `statx(2)`.
+//! This file system's own changes cause events, too. The thread skips only these events:
+//! - An event of a name, if the name is as this file system's last change has left it (remembered
+//!   for [`RECENT`](crate::watches::RECENT) names). This check takes one `statx(2)`.
 //! - An event of a file's contents or attributes, if this file system has just changed the file; the file is then
 //!   invalidated a little later, since the event may also be one of another program ([`crate::settling`]).
 //!
-//! State that the VFS received meanwhile does not matter: it may have passed older state on, for
-//! example to the kernel, which drops contents only at an invalidation.
+//! An event is not skipped because the VFS has received newer state. The VFS may have passed older
+//! state on, for example to the kernel, which drops contents only at an invalidation.
 //!
 //! # Rounds
 //! The thread reads until the host has no more events, which ends a *round*. A change causes its
-//! events before it returns, so they are read at the latest in the round after the one in which the
-//! change has ended. If no events come, the thread ends [`IDLE_ROUNDS`] more rounds, so that a
-//! later event is not taken for an own change.
+//! events before the call of the change returns. So the thread reads these events at the latest in
+//! the round after the round in which the change has ended. If no events come, the thread ends
+//! [`IDLE_ROUNDS`] more rounds, so that it does not take a later event for one of an own change.
 //!
 //! # How it is locked
 //! As [`crate::watches`]; the thread itself holds no lock.
@@ -69,7 +69,7 @@ const GATHERING: Duration = Duration::from_millis(1);
 /// How long the thread waits for events before it ends a round without any.
 const IDLE: Duration = Duration::from_millis(10);
 
-/// The rounds without events after which the events of own changes were read.
+/// The number of rounds without events after which all events of own changes were read.
 const IDLE_ROUNDS: u32 = 2;
 
 /// The longest wait.
@@ -129,9 +129,9 @@ fn timespec(time: Duration) -> Timespec {
 struct Happened {
     /// The name appeared, disappeared, or leads elsewhere.
     comes_or_goes: bool,
-    /// It was removed.
+    /// The name was removed.
     is_removed: bool,
-    /// It had other events than its removal, so the removed file may be another one.
+    /// The name had other events than its removal, so the removed file may be another file.
     is_unclear: bool,
     /// The contents or attributes of the file changed.
     changes: bool,
@@ -181,7 +181,7 @@ struct Reading<'a> {
     /// Events of names that threads are changing.
     waiting: Events,
     settling: Settling,
-    /// Rounds without events since the last one with some.
+    /// Rounds without events since the last round with an event.
     idle_rounds: u32,
 }
 
@@ -197,13 +197,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// How long to wait for events.
+    /// Returns how long to wait for events.
     fn wait(&self, now: Instant) -> Duration {
         if !self.waiting.is_empty() {
             return GATHERING;
         }
         let idle = if self.idle_rounds < IDLE_ROUNDS { IDLE } else { MAX_INTERVAL };
-        // At least a moment, so that observers can send the invalidations of the last turn.
+        // Waits at least a moment, so that observers can send the invalidations of the last turn.
         self.settling.next_time().map_or(idle, |next| idle.min(next.saturating_duration_since(now).max(GATHERING)))
     }
 
@@ -217,13 +217,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads the events that the host has, and invalidates their files and names, and those that
-    /// have waited long enough. Returns whether there was anything.
+    /// Reads the events that the host has, and invalidates their files and names, and the files
+    /// that have waited long enough. Returns whether it read or invalidated anything.
     fn turn(&mut self, now: Instant) -> bool {
         let mut events = core::mem::take(&mut self.waiting);
         let is_all = self.read(&mut events);
         let is_empty = events.is_empty();
-        // Before the file system is mounted, nothing of it is cached.
+        // Before the mount of the file system, no cache has anything of it.
         if let Some(invalidator) = self.shared.invalidator.get() {
             self.invalidate(invalidator, &events, now);
             self.settle(invalidator, now);
@@ -275,7 +275,8 @@ impl<'a> Reading<'a> {
                 }
             }
             if happened.comes_or_goes && !is_own {
-                // The directory has other times, and a file that got a name another number of links.
+                // The times of the directory changed, and the number of links of a file that got a
+                // name.
                 others.insert(at.dir);
                 others.extend(node);
             }
@@ -305,13 +306,13 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether the host's answer is about the name: the file that it leads to, or that it does not
-/// exist.
+/// Returns whether the host's answer is about the name: the file that it leads to, or that it does
+/// not exist.
 fn is_certain(stat: &Result<Statx, Errno>) -> bool {
     matches!(stat, Ok(_) | Err(Errno::ENOENT))
 }
 
-/// The attributes of a name now.
+/// Returns the attributes of a name now.
 fn stat_in(shared: &Shared, at: NameAt<'_>) -> Result<Statx, Errno> {
     let dir = shared.table.get(at.dir).ok_or(Errno::ESTALE)?;
     let fd = shared.path_fd(&dir)?;

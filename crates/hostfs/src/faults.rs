@@ -39,7 +39,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The error; calls `make` if the host does it.
+    /// Returns the error; calls `make` if the host does it.
     pub(crate) fn instead_of(self, make: impl FnOnce()) -> HostErrno {
         match self {
             Self::Refused(error) => error,

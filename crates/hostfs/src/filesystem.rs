@@ -1,9 +1,7 @@
 //! [`HostFs`] and its implementation of [`vfs::FileSystem`]: each method forwards to the module that does the work.
-//!
-//! Own code.
 
 use crate::events;
-use crate::handle::{HostHandle, HostStats};
+use crate::handle::HostHandle;
 use crate::options::HostOptions;
 use crate::shared::Shared;
 use std::path::Path;
@@ -31,25 +29,7 @@ impl HostFs {
         Ok(Self { shared })
     }
 
-    /// The counts. Takes the lock of each table for a moment: for tests and reports.
-    #[must_use]
-    pub fn stats(&self) -> HostStats {
-        self.handle().stats()
-    }
-
-    /// The canonical path of the directory that is shown, from when it was resolved.
-    #[must_use]
-    pub fn source(&self) -> &Path {
-        &self.shared.source
-    }
-
-    /// Excludes the device `dev` (`st_dev`) of a mount through which this file system is shown:
-    /// after this call names on it fail with `ELOOP`, and nothing on it is opened.
-    pub fn exclude_dev(&self, dev: u64) {
-        self.shared.exclude(dev);
-    }
-
-    /// A handle for use after this file system was given to a tree.
+    /// Returns a handle for use after this file system was given to a tree.
     #[must_use]
     pub fn handle(&self) -> HostHandle {
         HostHandle { shared: self.shared.clone() }

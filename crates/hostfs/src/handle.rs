@@ -1,6 +1,5 @@
-//! A host file system seen from beside its tree: its counts, and the devices that it must not show.
-//!
-//! Own code.
+//! Access to a host file system that a tree owns: its counts, and the devices that it must not
+//! show.
 
 use crate::shared::Shared;
 use crate::watches::Watches;
@@ -10,9 +9,10 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostStats {
-    /// Files with a record.
+    /// Files of which this file system has a record.
     pub nodes: usize,
-    /// Open descriptors of files and directories, without the source's. An open directory counts as one also before it is listed.
+    /// Open descriptors of files and directories, without the source's descriptor. An open
+    /// directory counts as one even before its first listing.
     pub open_fds: usize,
     /// Descriptors that were opened again after the budget had closed them.
     pub reopened: u64,
@@ -24,14 +24,15 @@ pub struct HostStats {
     pub watches: usize,
 }
 
-/// A handle of a [`HostFs`](crate::HostFs) that was given to a tree. It keeps the records alive, not the tree.
+/// A handle of a [`HostFs`](crate::HostFs) that was given to a tree. The handle keeps the records
+/// of the file system in memory, but not the tree.
 #[derive(Clone)]
 pub struct HostHandle {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl HostHandle {
-    /// As [`HostFs::stats`](crate::HostFs::stats).
+    /// Returns the counts. Takes the lock of each table for a moment: for tests and reports.
     #[must_use]
     pub fn stats(&self) -> HostStats {
         let fds = self.shared.budget.counts();
@@ -46,7 +47,8 @@ impl HostHandle {
         }
     }
 
-    /// As [`HostFs::exclude_dev`](crate::HostFs::exclude_dev).
+    /// Excludes the device `dev` (`st_dev`) of a mount through which this file system is shown:
+    /// after this call names on it fail with `ELOOP`, and nothing on it is opened.
     pub fn exclude_dev(&self, dev: u64) {
         self.shared.exclude(dev);
     }

@@ -39,7 +39,7 @@ const LOCAL: [FsWord; 11] = [
 /// overlayfs.
 pub(crate) const OVERLAY: FsWord = 0x794C_7630;
 
-/// Whether a file system of this type is on this machine.
+/// Returns whether a file system of this type is on this machine.
 pub(crate) fn is_local(kind: FsWord) -> bool {
     LOCAL.contains(&kind)
 }
@@ -53,8 +53,8 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
     if is_plain { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Attributes of `name` in `dir`; of a symbolic link itself. Never waits for a server: the
-/// attributes of a mount point may be the last that the server reported.
+/// Returns the attributes of `name` in `dir`; of a symbolic link itself. Never waits for a server:
+/// the attributes of a mount point may be the last that the server reported.
 pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, HostErrno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
     system::statx(dir, name, flags, STATX_MASK)
@@ -65,7 +65,7 @@ pub(crate) fn stat_at_synced(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, 
     system::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, STATX_MASK)
 }
 
-/// Attributes of a descriptor's file.
+/// Returns the attributes of a descriptor's file.
 pub(crate) fn stat_fd(fd: BorrowedFd<'_>) -> Result<Statx, HostErrno> {
     system::statx(fd, b"", AtFlags::EMPTY_PATH, STATX_MASK)
 }
@@ -98,13 +98,14 @@ impl Opening {
         several_times(|| system::openat2(dir, name, flags, self.resolve))
     }
 
-    /// The rules by which `openat2(2)` finds a name; `None` if the host has only `openat(2)`.
+    /// Returns the rules by which `openat2(2)` finds a name; `None` if the host has only
+    /// `openat(2)`.
     pub(crate) fn resolve(&self) -> Option<ResolveFlags> {
         self.has_openat2.then_some(self.resolve)
     }
 }
 
-/// The result of `open`, a call of `openat2(2)`.
+/// Returns the result of `open`, a call of `openat2(2)`.
 pub(crate) fn several_times(open: impl Fn() -> Result<OwnedFd, HostErrno>) -> Result<OwnedFd, HostErrno> {
     for _ in 0..MAX_TRIES {
         match open() {
@@ -152,7 +153,8 @@ pub(crate) fn reopen(fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, HostE
     system::open(ProcPath::new(fd).bytes(), flags | OFlags::CLOEXEC | OFlags::NOCTTY)
 }
 
-/// The body of a symbolic link: `name` in `dir`, or `dir` itself with an empty name. One call unless it is long.
+/// Returns the body of a symbolic link: `name` in `dir`, or `dir` itself with an empty name. One
+/// call unless it is long.
 ///
 /// # Errors
 /// `ESTALE` if the file is not a symbolic link.
@@ -179,7 +181,8 @@ const MAX_XATTR: usize = 65_536;
 /// The size of the buffer that is tried first.
 const FIRST_XATTR: usize = 512;
 
-/// The result of `read`, which fills a buffer and fails with `ERANGE` if it is too small. One call, or two.
+/// Returns the result of `read`, which fills a buffer and fails with `ERANGE` if it is too small.
+/// One call, or two.
 ///
 /// # Errors
 /// As for `read`; `E2BIG`.
@@ -212,12 +215,13 @@ pub(crate) fn read_acls(dir: &OwnedFd, name: &[u8], new: &mut NewInode) {
     new.default_acl = if new.attr.is_dir() { acl(dir, name, AclKind::Default).ok().flatten() } else { None };
 }
 
-/// Whether a directory has a default ACL. If that cannot be read, it counts as none: the umask applies.
+/// Returns whether a directory has a default ACL. If that cannot be read, it counts as none: the
+/// umask applies.
 pub(crate) fn has_default_acl(dir: impl AsFd) -> bool {
     acl(dir, b".", AclKind::Default).is_ok_and(|acl| acl.is_some())
 }
 
-/// The ACL of `name` in `dir`, if it has one.
+/// Returns the ACL of `name` in `dir`, if it has one.
 ///
 /// # Errors
 /// As for `lgetxattr(2)`; `EINVAL` for a value that is not an ACL.

@@ -6,8 +6,9 @@
 //! same node when the file is found again.
 //!
 //! # What it is not
-//! Proof, where the host keeps no time of birth: there, a number that the host reuses for a file of the same type within
-//! the life of a record passes for the same file, unless a descriptor holds the first one.
+//! Proof, where the host keeps no time of birth. On such a host a number that is reused for a file
+//! of the same type during the life of a record passes for the same file, unless a descriptor holds
+//! the first file.
 //!
 //! # Where it comes from
 //! `statx(2)`: `STATX_BTIME`. NFS servers' file handles have a generation for the same reason.
@@ -36,17 +37,17 @@ impl Identities {
         Self { key, dev: dev_of(root), has_btime }
     }
 
-    /// The source's device.
+    /// Returns the source's device.
     pub(crate) fn dev(&self) -> u64 {
         self.dev
     }
 
-    /// Whether a file keeps its time of birth.
+    /// Returns whether a file keeps its time of birth.
     pub(crate) fn has_btime(&self) -> bool {
         self.has_btime
     }
 
-    /// The node of a file, if no other file has it already.
+    /// Returns the node of a file, if no other file has it already.
     pub(crate) fn node(&self, stat: &Statx) -> u64 {
         let born = birth(stat).filter(|_| self.has_btime).unwrap_or(0);
         let kind = u64::from(stat.stx_mode) & u64::from(S_IFMT);
@@ -56,12 +57,12 @@ impl Identities {
         hash.max(1)
     }
 
-    /// Whether `stat` belongs to the file with this node and inode number.
+    /// Returns whether `stat` belongs to the file with this node and inode number.
     pub(crate) fn is(&self, stat: &Statx, node: u64, ino: u64) -> bool {
         stat.stx_ino == ino && node.wrapping_sub(self.node(stat)) < NEIGHBOURS
     }
 
-    /// An inode number that no file of another device has.
+    /// Returns an inode number that no file of another device has.
     pub(crate) fn shown_ino(&self, dev: u64, ino: u64) -> u64 {
         if dev == self.dev {
             return ino;
@@ -70,7 +71,7 @@ impl Identities {
         ino ^ fold(dev ^ self.dev, 0x94D0_49BB_1331_11EB) << 32
     }
 
-    /// The attributes in `stat`.
+    /// Returns the attributes in `stat`.
     pub(crate) fn attr(&self, stat: &Statx) -> Attr {
         Attr {
             ino: self.shown_ino(dev_of(stat), stat.stx_ino),
@@ -89,12 +90,12 @@ impl Identities {
     }
 }
 
-/// When a file was made, if the host keeps that.
+/// Returns the time of birth of a file, if the host keeps it.
 pub(crate) fn birth(stat: &Statx) -> Option<i64> {
     (stat.stx_mask & StatxFlags::BTIME.bits() != 0).then(|| ns(&stat.stx_btime))
 }
 
-/// The device of a file.
+/// Returns the device of a file.
 pub(crate) fn dev_of(stat: &Statx) -> u64 {
     rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor)
 }

@@ -2,24 +2,25 @@
 //!
 //! # What it is
 //! An id has the host's handle of the file and its time of birth. The id of a file that is not a
-//! directory also has the handle of the directory where it was found last. Where the host has no
-//! handles, or the process may not open by them (`CAP_DAC_READ_SEARCH`), there are no ids. Files of
-//! other devices below the source have none either.
+//! directory also has the handle of the directory in which the file was found last. Where the host
+//! has no handles, or the process may not open files by handles (`CAP_DAC_READ_SEARCH`), there are
+//! no ids. Files of other devices below the source have none either.
 //!
 //! A handle leads to any file of the host's file system. So an opened file is used only if it is
 //! below the source *now*:
 //! 1. A directory: by `..`, step by step, to the source.
 //! 2. Another file: by a name that leads to it below the source. The file system searches for the
 //!    name at its recorded place, in the directory of the id, at the path that the kernel has for
-//!    it, and at last in all directories. The last search takes long in a large tree. It happens to
-//!    a file that was moved to another directory after the id was made, has no record, and is not
-//!    in the kernel's cache; to a file that lost one of several names; and to a file outside of the
+//!    it, and at last in all directories. The last search takes long in a large tree. It is made for
+//!    a file that was moved to another directory after the id was made, has no record, and is not in
+//!    the kernel's cache; for a file that lost one of several names; and for a file outside of the
 //!    source.
 //!
-//! A file found so is kept open while the VFS has it, since it may have another name than the recorded one.
+//! A file found by an id is kept open while the VFS has it, since its name may differ from the
+//! recorded name.
 //!
 //! # Limitations
-//! The search misses a file in a directory that moves meanwhile: `ESTALE`.
+//! The search misses a file in a directory that moves during the search: `ESTALE`.
 //!
 //! If the VFS has no room for a file that was found, the file stays open until its name is looked up.
 //!
@@ -27,7 +28,7 @@
 //! No lock is held during a call to the host.
 //!
 //! # Where it comes from
-//! `name_to_handle_at(2)`; `subtree_check` of NFS servers, `exports(5)`; own code.
+//! `name_to_handle_at(2)`; `subtree_check` of NFS servers, `exports(5)`.
 
 use crate::descriptors::Place;
 use crate::errno::errno;
@@ -90,13 +91,13 @@ impl Found {
     }
 }
 
-/// Whether both are attributes of one file.
+/// Returns whether both values are attributes of one file.
 fn is_same(one: &Statx, other: &Statx) -> bool {
     one.stx_ino == other.stx_ino && dev_of(one) == dev_of(other) && birth(one) == birth(other)
 }
 
 impl<'a> Handle<'a> {
-    /// Takes one off the beginning of `bytes`.
+    /// Takes a handle off the beginning of `bytes`.
     fn take(bytes: &mut &'a [u8]) -> Option<Self> {
         let (&[kind, len], rest) = bytes.split_first_chunk()?;
         let (own, rest) = rest.split_at_checked(len.into())?;
@@ -171,10 +172,11 @@ impl Shared {
         let (node, _) = self.table.record(&self.identities, &stat, NameAt { dir: 0, name: b"" }, |_| false);
         let fd = self.keep_path(&node, fd);
         let mut state = node.state();
-        // One that the VFS has already is reached as before, unless it lost that name while it could not be kept open.
+        // A file that the VFS has already is reached as before, unless the file lost its name while
+        // it could not be kept open.
         if !(state.is_attached() && is_recorded) && state.life != Life::Dropped {
             state.is_pinned = true;
-            // The budget may have closed it again before.
+            // The budget may have closed the file again already.
             if state.fds() == 0 {
                 state.path = Some(fd);
                 self.budget.count(1, 0);
@@ -217,7 +219,7 @@ impl Shared {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         let open = || system::open_by_handle(&self.root_fd, (kind.into(), bytes), flags);
         let mut fd = self.with_room(open);
-        // Also the error of a number that gets a new file at this moment.
+        // This is also the error for a number that gets a new file at this moment.
         for _ in 0..NOMEM_TRIES {
             if fd.as_ref().err() != Some(&HostErrno::NOMEM) {
                 break;
@@ -226,7 +228,7 @@ impl Shared {
             fd = self.with_room(open);
         }
         let fd = fd.map_err(|error| match errno(error) {
-            // Bytes of another file system.
+            // The handle has bytes of another file system.
             Errno::EINVAL | Errno::ENOENT => Errno::ESTALE,
             errno => errno,
         })?;
@@ -253,7 +255,7 @@ impl Shared {
         Err(Errno::ESTALE)
     }
 
-    /// The directory above another one: `ESTALE` above the root of the host's file system.
+    /// Returns the directory above another one: `ESTALE` above the root of the host's file system.
     fn up(&self, dir: &Found) -> Result<Found, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = self.with_room(|| system::openat(dir.fd.as_fd(), b"..", flags)).map_err(errno)?;
@@ -262,7 +264,7 @@ impl Shared {
         if is_above { Ok(Found { fd, stat }) } else { Err(Errno::ESTALE) }
     }
 
-    /// A name by which a file, which is not a directory, is found below the source.
+    /// Returns a name by which a file, which is not a directory, is found below the source.
     ///
     /// # Errors
     /// `ESTALE`.
@@ -281,14 +283,14 @@ impl Shared {
         self.search(found)?.ok_or(Errno::ESTALE)
     }
 
-    /// The place that the file's record has, if the file is there.
+    /// Returns the place that the file's record has, if the file is there.
     fn recorded(&self, found: &Found) -> Option<Place> {
         let node = self.table.get(self.identities.node(&found.stat))?;
         let place = self.place(&node).ok()??;
         self.is_at(found, &place).then_some(place)
     }
 
-    /// The place in the directory that an id has.
+    /// Returns the place in the directory that an id has.
     fn place_below(&self, found: &Found, dir: Handle<'_>) -> Result<Place, Errno> {
         let dir = self.open_handle(dir)?;
         if !dir.is_dir() {
@@ -299,7 +301,8 @@ impl Shared {
         Ok(Place { dir: Arc::new(dir.fd), name })
     }
 
-    /// The place that the kernel has in its cache. The path is taken for a hint: each name is opened below the source.
+    /// Returns the place that the kernel has in its cache. The path is only a hint: each name is
+    /// opened below the source.
     fn place_of_path(&self, found: &Found) -> Result<Place, Errno> {
         let path = |fd: BorrowedFd<'_>| host::read_link(rustix::fs::CWD, ProcPath::new(fd).bytes(), PATH_MAX as u64);
         let (source, path) = (path(self.root_fd.as_fd())?, path(found.fd.as_fd())?);
@@ -315,7 +318,7 @@ impl Shared {
     #[cold]
     fn search(&self, found: &Found) -> Result<Option<Place>, Errno> {
         let top = Arc::new(self.open_below(&[])?);
-        // Depth first, so that the directories that are open are those above one.
+        // Searches depth first, so that only the directories above the current one are open.
         let mut left: Vec<(Arc<OwnedFd>, Box<[u8]>)> = vec![(top, b".".as_slice().into())];
         while let Some((above, name)) = left.pop() {
             // A directory that is moved or removed meanwhile is not searched.
@@ -335,7 +338,7 @@ impl Shared {
         Ok(None)
     }
 
-    /// The directory that these names lead to from the source.
+    /// Returns the directory that these names lead to from the source.
     fn open_below(&self, names: &[Box<[u8]>]) -> Result<OwnedFd, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let mut dir = self.open_at(self.root_fd.as_fd(), b".", flags).map_err(errno)?;
@@ -346,19 +349,19 @@ impl Shared {
         Ok(dir)
     }
 
-    /// Whether the file is at this place.
+    /// Returns whether the file is at this place.
     fn is_at(&self, found: &Found, place: &Place) -> bool {
         self.stat_at(place.dir.as_fd(), &place.name).is_ok_and(|stat| found.is(&stat))
     }
 
-    /// A name of the file in a directory.
+    /// Returns a name of the file in a directory.
     fn name_in(&self, dir: &OwnedFd, found: &Found) -> Result<Option<Box<[u8]>>, Errno> {
         let names = self.entries(dir)?.into_iter().filter(|(_, ino, _)| *ino == found.stat.stx_ino);
         let is_it = |name: &[u8]| self.stat_at(dir.as_fd(), name).is_ok_and(|stat| found.is(&stat));
         Ok(names.map(|(name, ..)| name).find(|name| is_it(name)))
     }
 
-    /// All entries of a directory.
+    /// Returns all entries of a directory.
     fn entries(&self, dir: &OwnedFd) -> Result<Vec<Listed>, Errno> {
         let fd = self.open_at(dir.as_fd(), b".", OFlags::RDONLY | OFlags::DIRECTORY).map_err(errno)?;
         if self.options.access_times != AccessTimes::Host {
@@ -379,14 +382,14 @@ impl Shared {
     }
 }
 
-/// The handle of a file as bytes of an id: type, length and bytes.
+/// Returns the handle of a file as bytes of an id: type, length and bytes.
 fn handle_bytes(fd: BorrowedFd<'_>) -> Option<Vec<u8>> {
     let (kind, bytes) = system::name_to_handle(fd).ok()?;
     let head = [u8::try_from(kind).ok()?, u8::try_from(bytes.len()).ok()?];
     Some([&head[..], &bytes].concat())
 }
 
-/// `None` for a file that is not there.
+/// Turns the errors for a file that is not at its place into `None`.
 fn stale_is_none<T>(found: Result<T, Errno>) -> Result<Option<T>, Errno> {
     match found {
         Ok(found) => Ok(Some(found)),

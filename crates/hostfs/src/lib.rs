@@ -1,9 +1,10 @@
 //! A host directory as a file system for `lightfoot-vfs`.
 //!
 //! # What it is
-//! [`HostFs`] shows a directory of the host: names, attributes and contents come from the host, and changes are made
-//! there. The VFS answers from its caches; this crate answers the requests that they cannot. A lookup is one system call
-//! and opens nothing; the open descriptors keep to a budget ([`HostOptions::max_fds`]).
+//! [`HostFs`] shows a directory of the host: names, attributes and contents come from the host, and
+//! changes are made there. The VFS answers from its caches; this crate answers the requests that
+//! the caches cannot. A lookup is one system call and opens nothing; a budget limits the open
+//! descriptors ([`HostOptions::max_fds`]).
 //!
 //! ```
 //! use lightfoot_hostfs::{HostFs, HostOptions};
@@ -17,16 +18,17 @@
 //! ```
 //!
 //! # Containment
-//! The host never gets a path, only single names below the descriptor of a directory, and neither `..` nor symbolic
-//! links (which the VFS follows within its own tree). If another program moves a cached directory out of the source, this
-//! file system still has it open: it stays visible until its name is looked up again, and nothing above it becomes visible.
+//! The host never gets a path, only single names below the descriptor of a directory, and neither
+//! `..` nor symbolic links (which the VFS follows within its own tree). If another program moves a
+//! cached directory out of the source, this file system still has the directory open. The directory
+//! stays visible until its name is looked up again, and nothing above it becomes visible.
 //!
 //! # Mount points
 //! File systems that are mounted below the source are entered only with [`MountPoints::Cross`]. A
-//! front end may show this file system on a mount point below the source itself (FUSE); it then
-//! excludes that device by [`HostFs::exclude_dev`]. Names on an excluded device fail with `ELOOP`
-//! and are never opened. Detecting such a name needs no reply of the front end: attributes are
-//! requested with `AT_STATX_DONT_SYNC`, which FUSE answers from its cache.
+//! front end may show this file system on a mount point below the source itself (FUSE). It must
+//! exclude the device of that mount by [`HostHandle::exclude_dev`]. Names on an excluded device fail
+//! with `ELOOP` and are never opened. Detecting such a name needs no reply of the front end:
+//! attributes are requested with `AT_STATX_DONT_SYNC`, which FUSE answers from its cache.
 //!
 //! # Identity
 //! A file is identified by device, inode number, type and time of birth; see `identity.rs`.
@@ -37,7 +39,8 @@
 //! decides by the present owner and mode, whatever the caches show: see `caller.rs`.
 //!
 //! # ACLs
-//! See [`HostAcls`]. A new file in a directory with a default ACL gets that ACL from the host, and not the umask.
+//! See [`HostAcls`]. The host gives that ACL to a new file in a directory with a default ACL; the
+//! umask does not apply.
 //!
 //! # Limitations
 //! - Lookups, listings and opens have the rights of the process; changes have the caller's rights
@@ -45,19 +48,20 @@
 //!   files that their owners may use.
 //! - Capabilities of callers other than root have no effect on the host: a caller that may make a change only by a
 //!   capability (`CAP_DAC_OVERRIDE`, `CAP_FOWNER`, `CAP_CHOWN`) is refused.
-//! - If another program puts a file in the place of one that is being removed, between two calls, the new file may be
-//!   removed instead.
+//! - If another program puts a file in the place of one that is being removed, between two calls of
+//!   this file system, the new file may be removed instead.
 //! - If another program replaces a file while its name is cached, the next open fails once with `ESTALE`; the lookup
 //!   after that finds the new file.
 //! - Locks are the VFS's: other programs of the host do not see them.
-//! - A drop of an open file loses the errors of `close(2)` on the host: [`vfs::OpenFile::flush`] returns them, which a
-//!   mount calls, and so does [`vfs::OpenFile::sync`].
+//! - A drop of an open file loses the errors of `close(2)` on the host: [`vfs::OpenFile::flush`],
+//!   which a mount calls, and [`vfs::OpenFile::sync`] return these errors.
 //!
 //! # Errors of the host
 //! An error of the host reaches the caller unchanged, except:
-//! - A call that a signal interrupts is repeated, unless it changes names or extended attributes: that fails with `EINTR`.
-//! - Where descriptors are exhausted (`EMFILE`, `ENFILE`), half of those that are not in use are closed, and the open is
-//!   repeated once.
+//! - A call that a signal interrupts is repeated, unless it changes names or extended attributes:
+//!   such a call fails with `EINTR`.
+//! - Where descriptors are exhausted (`EMFILE`, `ENFILE`), this file system closes half of the
+//!   descriptors that are not in use, and repeats the open once.
 //! - A file that is not where it was fails with `ESTALE`; a walk looks its name up again.
 //! - Where the host refuses the rights of a caller, a change fails with `EPERM`.
 //!
@@ -65,8 +69,9 @@
 //! name: the names are looked up again.
 //!
 //! # Limits of the process
-//! An open file keeps a descriptor. A user other than root and the user of the process can have half of those open that the
-//! other users leave, of three quarters of `RLIMIT_NOFILE`; a further open fails with `EMFILE`.
+//! An open file keeps a descriptor. Users other than root and the user of the process share three
+//! quarters of `RLIMIT_NOFILE` for open files. Each of these users can have half of the descriptors
+//! that the others leave; a further open fails with `EMFILE`.
 //!
 //! A write beyond `RLIMIT_FSIZE` of the process raises `SIGXFSZ`, whose default action ends the process: a process that
 //! serves other users must ignore that signal, or handle it. The write then fails with `EFBIG`.
@@ -91,7 +96,7 @@
 //! See the modules: each table has its lock, and no lock is held during a call to the host.
 //!
 //! # Where it comes from
-//! libfuse's `passthrough_hp`, NFS servers' file caches; own code.
+//! libfuse's `passthrough_hp`, NFS servers' file caches.
 
 #![forbid(unsafe_code)]
 

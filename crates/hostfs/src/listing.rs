@@ -5,14 +5,15 @@
 //! has a *stream* after its first listing: a descriptor, and entries that were read and not
 //! returned yet. A listing continues at the stream's position; for any other cookie it seeks.
 //! Cookies are the host's (`d_off`), which locate the next entry. A listing that starts again reads
-//! again: it gets no entries that were read before.
+//! from the host again, and returns no entries that were read before.
 //!
 //! # How it is locked
-//! A stream has a mutex, never held during a call to the host: a thread takes the stream out to use it. If another thread lists
-//! the same open directory meanwhile, it makes another stream, and one of the two is kept.
+//! A stream has a mutex, never held during a call to the host: a thread takes the stream out to use
+//! it. If another thread lists the same open directory at that time, it makes a second stream, and
+//! one of both streams is kept.
 //!
 //! # Where it comes from
-//! `getdents64(2)`; `lo_dirp` of libfuse's `passthrough_ll`; own code.
+//! `getdents64(2)`; `lo_dirp` of libfuse's `passthrough_ll`.
 
 use crate::errno::errno;
 use crate::host;
@@ -41,7 +42,8 @@ pub(crate) struct HostDir {
 }
 
 impl HostDir {
-    /// The stream is opened by the first listing: the caches may have all.
+    /// Returns the state without a stream. The first listing opens the stream, since the caches may
+    /// have all entries.
     pub(crate) fn new(uid: u32) -> Self {
         Self { stream: Mutex::new(None), uid }
     }
@@ -110,7 +112,7 @@ impl Shared {
         }
     }
 
-    /// A stream whose position is after `after`: a kept one or a new one.
+    /// Returns a stream whose position is after `after`: a kept one or a new one.
     fn stream_at(&self, node: &Arc<Node>, kept: Option<Stream>, after: u64) -> Result<Stream, Errno> {
         let path = self.path_fd(node)?;
         self.watch(node, &path);
@@ -159,7 +161,7 @@ fn device(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     host::stat_fd(fd).map(|stat| dev_of(&stat)).map_err(errno)
 }
 
-/// The type of an entry; read from its attributes if the listing does not have it.
+/// Returns the type of an entry, from the entry's attributes if the listing has no type.
 fn kind_of(kind: FileType, dir: BorrowedFd<'_>, name: &[u8]) -> u32 {
     match kind {
         FileType::Unknown => host::stat_at(dir, name).map_or(0, |stat| u32::from(stat.stx_mode) & S_IFMT),

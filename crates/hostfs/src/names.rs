@@ -1,12 +1,15 @@
 //! Names: lookup, link, unlink, rename.
 //!
 //! # What it is
-//! A lookup is one `statx(2)` by the directory's descriptor and the name; it opens nothing. Before a file loses its name
-//! while the VFS may have it, the file is opened, so that it can still be used.
+//! A lookup is one `statx(2)` by the directory's descriptor and the name; it opens nothing. Before
+//! a file loses its name while the VFS may have the file, this file system opens the file, so that
+//! it stays usable.
 //!
 //! # How it is locked
-//! No lock is held during a call to the host. A lookup that ran beside a rename or a removal does not overwrite the place
-//! that those recorded ([`crate::table::Table::note_move`]). The VFS holds the directories' locks while it changes them.
+//! No lock is held during a call to the host. A lookup that ran at the same time as a rename or a
+//! removal does not overwrite the place that the rename or removal recorded
+//! ([`crate::table::Table::note_move`]). The VFS holds the locks of the directories while it
+//! changes their names.
 
 use crate::descriptors::Place;
 use crate::errno::errno;
@@ -24,9 +27,9 @@ use vfs::{After, Errno, Inode, NewInode, Rename, RenameFlags, Request, S_IFDIR, 
 enum Pin {
     /// The file is pinned.
     Made,
-    /// It has another recorded name, or was pinned already.
+    /// The file has another recorded name, or was pinned already.
     Needless,
-    /// It could not be opened.
+    /// The file could not be opened.
     Failed,
 }
 
@@ -60,7 +63,7 @@ impl Shared {
         Ok(new)
     }
 
-    /// The descriptor of a directory in which `name` is about to change.
+    /// Returns the descriptor of a directory in which `name` is about to change.
     ///
     /// # Errors
     /// `EROFS`, `EINVAL` for an invalid name; as for [`Shared::path_fd`].
@@ -120,7 +123,7 @@ impl Shared {
     /// If the open fails, the name is removed nevertheless, and the file can be reached only by
     /// another name.
     fn pin(&self, node: &Arc<Node>, dir: &Arc<OwnedFd>, at: NameAt<'_>) -> Pin {
-        // Not before it is open: a pinned file is reached by its descriptor.
+        // Does not pin the file before it is open: a pinned file is reached by its descriptor.
         let pin_if_open = || {
             let mut state = node.state();
             if state.is_pinned || !state.is_at(at) {
@@ -159,7 +162,7 @@ impl Shared {
                 node.state().is_pinned = false;
                 self.budget.queue(node);
             }
-            // A lookup of its other names finds it again.
+            // A lookup of another name of the file finds it again.
             (Pin::Failed, true) => drop(self.estale(node.id)),
             (Pin::Failed, false) | (Pin::Needless, _) => {}
         }
@@ -241,7 +244,8 @@ impl Shared {
     }
 }
 
-/// Pins a file that lost its name once more, if a lookup that found it just before has unpinned it.
+/// Pins a file that lost its name again, if a lookup that found the name just before the removal
+/// has unpinned it.
 fn pin_again(node: &Node, at: NameAt<'_>) {
     let mut state = node.state();
     if state.is_at(at) {
@@ -266,7 +270,7 @@ mod tests {
         Arc::new(Shared::new(source, &HostOptions::default()).unwrap())
     }
 
-    /// The record of a file in the source, made if there is none.
+    /// Returns the record of a file in the source, made if there is none.
     fn record(shared: &Shared, name: &str) -> Arc<Node> {
         let at = NameAt { dir: shared.root.id, name: name.as_bytes() };
         let stat = shared.stat_at(shared.root_fd.as_fd(), at.name).unwrap();

@@ -15,7 +15,7 @@
 //! of [`crate::opens`] nests inside it.
 //!
 //! # Where it comes from
-//! `lo_inode` of libfuse's `passthrough_ll`, which keeps a descriptor for each file; own code.
+//! `lo_inode` of libfuse's `passthrough_ll`, which keeps a descriptor for each file.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use parking_lot::{Mutex, MutexGuard};
@@ -26,10 +26,11 @@ use std::sync::Arc;
 pub(crate) const READ: u8 = 1;
 /// Access of a descriptor: it can write.
 pub(crate) const WRITE: u8 = 2;
-/// Beside the access of a record's descriptor: it is the descriptor of an open file, which counts
+/// Beside the access of a record's descriptor: the descriptor belongs to an open file, which counts
 /// it.
 pub(crate) const LENT: u8 = 4;
-/// Beside the access of a record's descriptor: it has other flags, too, such as `O_APPEND`. No other open may have it.
+/// Beside the access of a record's descriptor: the descriptor has further flags, such as
+/// `O_APPEND`. No other open may use it.
 pub(crate) const SPECIAL: u8 = 8;
 
 /// Descriptors that were taken out of a record.
@@ -67,8 +68,8 @@ pub(crate) enum Life {
     Used,
     /// The VFS evicted the inode: the table keeps the record for a while.
     Cold,
-    /// The table does not have it any more. A descriptor that another thread opens through such a
-    /// record is not kept in it.
+    /// The table does not have the record any more. A descriptor that another thread opens through
+    /// such a record is not kept in it.
     Dropped,
 }
 
@@ -77,7 +78,7 @@ pub(crate) enum Life {
 pub(crate) struct State {
     /// The directory where the file was found last.
     pub(crate) parent: u64,
-    /// Its name there.
+    /// The file's name in `parent`.
     pub(crate) name: Box<[u8]>,
     /// An `O_PATH` descriptor.
     pub(crate) path: Option<Arc<OwnedFd>>,
@@ -85,7 +86,7 @@ pub(crate) struct State {
     pub(crate) data: Option<Arc<OwnedFd>>,
     /// How many times the VFS has the file open.
     pub(crate) opens: u32,
-    /// The inotify watch on it; 0: none.
+    /// The inotify watch on the directory; 0: none.
     pub(crate) watch: i32,
     /// The access of `data`: [`READ`], [`WRITE`] or both; and [`LENT`], [`SPECIAL`].
     pub(crate) access: u8,
@@ -95,8 +96,8 @@ pub(crate) struct State {
     pub(crate) is_queued: bool,
     /// Whether the table has the record.
     pub(crate) life: Life,
-    /// Inodes of the VFS that have the record as their data ([`Attached`]): more than one if a directory moved behind the
-    /// cache.
+    /// Inodes of the VFS that have the record as their data ([`Attached`]): more than one if a
+    /// directory moved without the cache.
     inodes: u16,
     /// The directory could not be watched; do not try again.
     pub(crate) is_unwatched: bool,
@@ -128,14 +129,15 @@ impl Node {
         self.own_round.store(round, Relaxed);
     }
 
-    /// Whether an event that is processed in `round` may be of a change by this file system: the thread reads the event of a
-    /// change at the latest in the round after the one in which the change ended.
+    /// Returns whether an event that is processed in `round` may be of a change by this file
+    /// system: the thread reads the event of a change at the latest in the round after the one in
+    /// which the change ended.
     pub(crate) fn may_be_own_change(&self, round: u32) -> bool {
         let own = self.own_round.load(Relaxed);
         own != 0 && round.wrapping_sub(own) <= 1
     }
 
-    /// Whether a descriptor was used since the last call.
+    /// Returns whether a descriptor was used since the last call.
     pub(crate) fn take_use(&self) -> bool {
         // Relaxed: a hint.
         self.used.load(Relaxed) && self.used.swap(false, Relaxed)
@@ -143,7 +145,7 @@ impl Node {
 }
 
 impl State {
-    /// The number of open descriptors.
+    /// Returns the number of open descriptors.
     pub(crate) fn fds(&self) -> usize {
         usize::from(self.path.is_some()) + usize::from(self.data.is_some())
     }
@@ -159,17 +161,17 @@ impl State {
         self.data.take().filter(|_| access & LENT == 0)
     }
 
-    /// Whether inodes of the VFS have the record.
+    /// Returns whether inodes of the VFS have the record.
     pub(crate) fn is_attached(&self) -> bool {
         self.inodes != 0
     }
 
-    /// Whether the descriptors must stay open now.
+    /// Returns whether the descriptors must stay open now.
     pub(crate) fn is_held(&self) -> bool {
         self.is_pinned || self.opens != 0
     }
 
-    /// Whether the file was found at this name last.
+    /// Returns whether the file was found at this name last.
     pub(crate) fn is_at(&self, at: NameAt<'_>) -> bool {
         self.parent == at.dir && *self.name == *at.name
     }
@@ -185,8 +187,8 @@ impl State {
 
 /// The record of an inode, as the inode's own data ([`vfs::Inode::data`]).
 ///
-/// The record's end depends on the number of these, and not on the references to the record: threads that do not have the
-/// inode take such references for a moment.
+/// The number of `Attached` values decides when the record ends, not the number of references to
+/// the record: threads that do not have the inode take references for a moment.
 #[derive(Debug)]
 pub(crate) struct Attached {
     node: Arc<Node>,

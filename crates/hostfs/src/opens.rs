@@ -1,14 +1,14 @@
 //! Open files: the descriptor of each, and how many each user has.
 //!
 //! # What it is
-//! Each open of a regular file has its own descriptor, with the access and the flags that it was
-//! opened with. So the host appends and writes through as each open requests, and reports an error
-//! of writing once for each open: `fsync(2)`, `close(2)`.
+//! Each open of a regular file has its own descriptor, with the access and the flags of the open.
+//! So the host appends and writes through as each open requests, and reports a write error once for
+//! each open: `fsync(2)`, `close(2)`.
 //!
 //! The budget cannot close these descriptors, nor the descriptors of open directories
 //! ([`crate::listing`]). A descriptor is charged to the user that opened the file, until the
-//! release. A user may have half of the descriptors that the others do not use: however many one
-//! user opens, the next one gets some. The process's own user, and root, may have all.
+//! release. A user may have half of the descriptors that the other users do not use: however many
+//! one user opens, the next user gets some. The process's own user, and root, may have all.
 //!
 //! # How it is locked
 //! One mutex, a leaf, never held during a call to the host.
@@ -26,7 +26,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use vfs::Errno;
 
-/// This part of the process's descriptors is never for open files of other users: the budget's and the process's own.
+/// One in so many of the process's descriptors is never for open files of other users: these
+/// descriptors are for the budget and the process.
 const RESERVED_PART: u64 = 4;
 
 /// An open regular file: its state for the VFS.
@@ -62,7 +63,7 @@ impl Opens {
         Self { capacity, own: system::user().as_raw(), open: AtomicUsize::new(0), charged: Mutex::default() }
     }
 
-    /// The number of open files.
+    /// Returns the number of open files.
     pub(crate) fn len(&self) -> usize {
         // Relaxed, here and below: a counter.
         self.open.load(Relaxed)
@@ -117,7 +118,7 @@ mod tests {
         let take_all = |uid| (0..1000).take_while(|_| opens.begin(uid).is_ok()).count();
         assert_eq!([1001, 1002, 1003].map(take_all), [32, 16, 8]);
         assert_eq!([0, 7].map(take_all), [1000, 1000], "root and the process's user");
-        // A closed descriptor is free again, for others too.
+        // A closed descriptor is free again, for other users as well.
         opens.end(1002);
         opens.end(1002);
         assert_eq!(opens.len(), 32 + 14 + 8 + 2000);

@@ -33,8 +33,8 @@ pub struct HostOptions {
     pub ownership: Ownership,
     /// The use of POSIX ACLs, if the source's file system has them. Default: [`HostAcls::Apply`].
     pub acls: HostAcls,
-    /// Watches directories by `inotify(7)`. With [`Revalidate::Ttl`], the contents of watched directories are then cached
-    /// until the host reports a change. Default: `false`.
+    /// Watches directories by `inotify(7)`. With this option and [`Revalidate::Ttl`], the contents
+    /// of watched directories are cached until the host reports a change. Default: `false`.
     pub watch: bool,
     /// Which reads change access times on the host. Default: [`AccessTimes::Host`].
     pub access_times: AccessTimes,
@@ -62,7 +62,8 @@ impl Default for HostOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Revalidate {
-    /// Until this file system makes a change: no other program changes the directory. Whole listings are cached, too.
+    /// Until this file system makes a change, as no other program changes the directory. Whole
+    /// listings are cached as well.
     Exclusive,
     /// For this time. With [`HostOptions::watch`], it applies only to directories that cannot be watched and to files with
     /// several names.
@@ -72,7 +73,7 @@ pub enum Revalidate {
 }
 
 impl Revalidate {
-    /// How long an answer is valid that no watch invalidates.
+    /// Returns how long an answer is valid that no watch invalidates.
     pub(crate) fn valid(self) -> Valid {
         match self {
             Self::Exclusive => Valid::UntilInvalidated,
@@ -86,16 +87,18 @@ impl Revalidate {
 /// ([`Ownership::Caller`]), and applies default ACLs to new files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostAcls {
-    /// The VFS obeys them, and they can be set. Each lookup reads the ACL of a file, or both of a directory, with one more
-    /// system call for each; so does each request for attributes. Where an ACL cannot be read, the file's group class has
-    /// no permission, since the group bits of the mode are the mask.
+    /// The VFS obeys ACLs, and programs can set them. Each lookup, and each request for attributes,
+    /// makes one more system call for a file, to read its ACL, and two for a directory, which has
+    /// two ACLs. If an ACL cannot be read, the file's group class has no permission, since the
+    /// group bits of the mode are the mask.
     #[default]
     Apply,
-    /// They can be read and set as extended attributes, and the VFS does not obey them. For a front end whose kernel checks
-    /// permissions, which then reads the ACLs that it needs.
+    /// Programs can read and set ACLs as extended attributes, but the VFS does not obey them. This
+    /// is for a front end whose kernel checks permissions, and reads the ACLs that it needs.
     Store,
-    /// They can be read and not set (`EOPNOTSUPP`). The VFS does not obey them: permissions follow from a file's mode
-    /// alone, whose group bits are the mask of its ACL and may allow more than the ACL.
+    /// Programs can read ACLs, but not set them (`EOPNOTSUPP`). The VFS does not obey ACLs: only a
+    /// file's mode gives permissions. Its group bits are the mask of the ACL, and may allow more
+    /// than the ACL.
     Refuse,
 }
 
@@ -103,12 +106,13 @@ pub enum HostAcls {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AccessTimes {
-    /// Those that the host's mount decides: `relatime`, `noatime`... in `mount(8)`.
+    /// The reads that the host's mount selects: `relatime`, `noatime`... in `mount(8)`.
     #[default]
     Host,
-    /// Of these, not listings of directories: `nodiratime`.
+    /// As `Host`, but never listings of directories: `nodiratime`.
     NotOfDirectories,
-    /// None: `noatime`. For files of other users this needs root (`O_NOATIME` in `open(2)`); otherwise the host decides.
+    /// None: `noatime`. For files of other users this needs root (`O_NOATIME` in `open(2)`);
+    /// without root the host's mount decides.
     Keep,
 }
 
@@ -129,10 +133,11 @@ pub enum MountPoints {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ownership {
-    /// The caller. The thread takes the caller's user, group and supplementary groups while it makes a file, changes one or
-    /// removes a name. The host checks the change by its present owners and modes; owners, quotas and inherited groups are
-    /// right. If the host refuses the switch, the change fails with `EPERM`. Needs a root process; otherwise the same as
-    /// [`Ownership::Daemon`].
+    /// The caller. The thread takes the caller's user, group and supplementary groups while it
+    /// makes a file, changes one or removes a name. The host checks the change by its present
+    /// owners and modes; owners, quotas and inherited groups are right. If the host refuses the
+    /// switch, the change fails with `EPERM`. This needs a root process; in another process it is
+    /// as [`Ownership::Daemon`].
     Caller,
     /// The user and group of the process. Only the VFS, or the front end, checks the rights of
     /// callers, by the attributes in the caches. For callers other than the process's user, and

@@ -2,16 +2,16 @@
 //!
 //! # What it is
 //! The host reports changes without their authors, and merges two equal events that follow each
-//! other. So beside a change by this file system, a change by another program may leave no trace. A
-//! file with an event that may be an own one is invalidated [`DELAY`] after that event, once for
-//! all events before that moment. So changes of other programs become visible, and a file that this
-//! file system writes for long keeps its caches in between.
+//! other. So a change by another program at the time of a change by this file system may leave no
+//! separate event. If an event of a file may come from this file system, the file is invalidated
+//! [`DELAY`] after the event, once for all events before that moment. So changes of other programs
+//! become visible, and a file that this file system writes for long keeps its caches in between.
 //!
 //! # How it is locked
-//! Only the thread of [`crate::events`] has it.
+//! Not: only the thread of [`crate::events`] uses it.
 //!
 //! # Where it comes from
-//! The "racy" entries of git's index, which are compared again later; own code.
+//! The "racy" entries of git's index, which are compared again later.
 
 use core::time::Duration;
 use std::collections::{HashSet, VecDeque};
@@ -36,7 +36,7 @@ impl Settling {
         }
     }
 
-    /// The time of the next invalidation.
+    /// Returns the time of the next invalidation.
     pub(crate) fn next_time(&self) -> Option<Instant> {
         self.order.front().map(|(time, _)| *time)
     }

@@ -1,7 +1,8 @@
 //! The state that all parts of a host file system share.
 //!
 //! # What it is
-//! The source, the options and the tables; from an inode of the VFS to its record; how long answers may be cached.
+//! This module has the source, the options and the tables. It finds the record of an inode of the
+//! VFS, and decides how long answers may be cached.
 //!
 //! # How it is locked
 //! Its only lock is the lock of the excluded devices, a leaf.
@@ -111,7 +112,7 @@ impl Shared {
         })
     }
 
-    /// The root for the VFS.
+    /// Returns the root for the VFS.
     pub(crate) fn root_inode(&self) -> NewInode {
         let is_watched = self.root.state().watch != 0;
         let valid = if is_watched { self.default_valid() } else { self.options.policy.valid() };
@@ -122,12 +123,12 @@ impl Shared {
         new
     }
 
-    /// Whether the VFS obeys the host's ACLs.
+    /// Returns whether the VFS obeys the host's ACLs.
     pub(crate) fn applies_acls(&self) -> bool {
         self.has_acls && self.options.acls == HostAcls::Apply
     }
 
-    /// The record of an inode.
+    /// Returns the record of an inode.
     ///
     /// # Errors
     /// `ESTALE` if it was dropped; the names are invalidated, so that the VFS looks them up again.
@@ -145,8 +146,8 @@ impl Shared {
         inode.data_or(|| attached).map(Attached::node).ok_or(Errno::EIO)
     }
 
-    /// The error for a file that is not where it was. Also invalidates the file's names, so that the VFS looks them up
-    /// again and finds the file if it still has a name.
+    /// Returns the error for a file that is not where it was. Also invalidates the file's names, so
+    /// that the VFS looks them up again and finds the file if it still has a name.
     #[cold]
     pub(crate) fn estale(&self, node: u64) -> Errno {
         if let Some(invalidator) = self.invalidator.get() {
@@ -155,8 +156,8 @@ impl Shared {
         Errno::ESTALE
     }
 
-    /// Logs once that the source was removed, if these are its attributes and it was. Names in it then fail with `ENOENT`,
-    /// as in any directory that was removed.
+    /// Logs once that the source was removed, if `stat` has the attributes of the source and shows
+    /// the removal. Names in it then fail with `ENOENT`, as in any directory that was removed.
     pub(crate) fn note_removal(&self, node: &Node, stat: &Statx) {
         // Relaxed: of two threads, one sets the flag.
         if node.id == self.root.id && stat.stx_nlink == 0 && !self.is_removal_logged.swap(true, Relaxed) {
@@ -165,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// Whether the log has that the source was removed.
+    /// Returns whether the log has that the source was removed.
     #[cfg(test)]
     pub(crate) fn has_logged_removal(&self) -> bool {
         self.is_removal_logged.load(Relaxed)
@@ -179,7 +180,8 @@ impl Shared {
         if self.options.read_only { Err(Errno::EROFS) } else { Ok(()) }
     }
 
-    /// The attributes of `name` in `dir`. One call to the host, unless they are on another machine.
+    /// Returns the attributes of `name` in `dir`. One call to the host, unless they are on another
+    /// machine.
     ///
     /// # Errors
     /// `ELOOP` on an excluded device, `EXDEV` for a mount point that is not entered; the host's.
@@ -223,7 +225,7 @@ impl Shared {
         self.has_excluded.store(true, Relaxed);
     }
 
-    /// How long the host's answer about `node` in `dir` may be cached.
+    /// Returns how long the host's answer about `node` in `dir` may be cached.
     pub(crate) fn valid(&self, dir: &Node, node: u64, stat: &Statx) -> Valid {
         let is_watched = || self.watches.is_some() && self.is_watched(node, stat) && dir.state().watch != 0;
         match self.options.policy {
@@ -232,9 +234,9 @@ impl Shared {
         }
     }
 
-    /// Whether all changes of a file cause events, given that its directory is watched. Entries that change in a
-    /// directory change the directory, which causes events only in its own watch. A change by another name of a file
-    /// causes events only in the directory of that name.
+    /// Returns whether all changes of a file cause events, given that its directory is watched. A
+    /// change of entries changes their directory, which causes events only in the directory's own
+    /// watch. A change by another name of a file causes events only in the directory of that name.
     pub(crate) fn is_watched(&self, node: u64, stat: &Statx) -> bool {
         if u32::from(stat.stx_mode) & S_IFMT == S_IFDIR {
             self.table.get(node).is_some_and(|node| node.state().watch != 0)
@@ -243,8 +245,9 @@ impl Shared {
         }
     }
 
-    /// How long the answers may be cached without a time: names that do not exist, new files. In a directory that is not
-    /// watched, they have the directory's own time ([`Shared::valid`]).
+    /// Returns how long the answers may be cached without a time: names that do not exist, new
+    /// files. In a directory that is not watched, these answers have the directory's own time
+    /// ([`Shared::valid`]).
     pub(crate) fn default_valid(&self) -> Valid {
         match self.options.policy {
             Revalidate::Ttl(_) if self.watches.is_some() => Valid::UntilInvalidated,
@@ -252,8 +255,8 @@ impl Shared {
         }
     }
 
-    /// Whether listings may be cached: the listings of directories whose answers have no time of
-    /// validity.
+    /// Returns whether listings may be cached: the listings of directories whose answers have no
+    /// time of validity.
     pub(crate) fn keeps_listings(&self) -> bool {
         self.default_valid() == Valid::UntilInvalidated
     }

@@ -101,19 +101,19 @@ impl Table {
         &self.shards[(id >> 24) as usize % SHARDS]
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// How many names were moved or removed. Read before a query to the host about a name.
+    /// Returns how many names were moved or removed. Read before a query to the host about a name.
     pub(crate) fn moves(&self) -> u64 {
         // Relaxed: the value is compared under a record's lock, and a rename adds before it takes that lock.
         self.moves.load(Relaxed)
     }
 
     /// Notes that a name was moved or removed: a lookup that runs at this moment may return an old
-    /// place. Called after the host has done it and before records change.
+    /// place. Called after the host has made the change and before records change.
     pub(crate) fn note_move(&self) {
         // Relaxed: see `moves`.
         self.moves.fetch_add(1, Relaxed);
@@ -123,8 +123,8 @@ impl Table {
         self.shard(id).lock().get(&id).cloned()
     }
 
-    /// The record of a file; makes one at the place `at` if there is none. Otherwise also the
-    /// result of `known` for the existing one.
+    /// Returns the record of a file; makes one at the place `at` if there is none. For a record
+    /// that exists, also returns the result of `known`.
     pub(crate) fn record(
         &self,
         identities: &Identities,
@@ -149,7 +149,8 @@ impl Table {
         }
     }
 
-    /// The record of a file that was found at a name. The flag is set if the record was pinned and now has a name again.
+    /// Returns the record of a file that was found at a name. The flag is set if the record was
+    /// pinned and now has a name again.
     pub(crate) fn note_sighting(&self, identities: &Identities, sighting: &Sighting<'_>) -> (Arc<Node>, bool) {
         let Sighting { stat, at, moves } = *sighting;
         self.record(identities, stat, at, |state| {
@@ -166,12 +167,13 @@ impl Table {
         self.shard(node.id).lock().insert(node.id, node);
     }
 
-    /// The record that the table has for a file now: another one if this one was removed and the file was found again.
+    /// Returns the record that the table has for a file now: another record than `node` if `node`
+    /// was removed and the file was found again.
     pub(crate) fn current(&self, node: &Arc<Node>) -> Arc<Node> {
         self.get(node.id).unwrap_or_else(|| node.clone())
     }
 
-    /// The record of a new inode.
+    /// Returns the record of a new inode.
     pub(crate) fn attach(&self, id: u64) -> Option<Attached> {
         // Under the shard's lock: a record that is attached does not leave the table.
         let shard = self.shard(id).lock();

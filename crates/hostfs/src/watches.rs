@@ -5,8 +5,9 @@
 //! be recognised as its own ([`crate::events`]).
 //!
 //! # How it is locked
-//! One mutex around the table of watches, held while the host adds or removes one, and one around the names. Both are
-//! leaves, never held during an invalidation or another call to the host.
+//! One mutex protects the table of watches; a thread holds it while the host adds or removes a
+//! watch. Another mutex protects the names. Both are leaves, never held during an invalidation or
+//! another call to the host.
 //!
 //! # Where it comes from
 //! `inotify(7)`; Robert Love, "Kernel Korner: Intro to inotify" (2005).
@@ -37,7 +38,8 @@ type NameKey = (u64, u64);
 /// The names that this file system changed lately.
 #[derive(Debug, Default)]
 struct Recent {
-    /// The node to which this file system's last change has led the name, or that there is none.
+    /// The node to which this file system's last change has led the name; `None` if that change
+    /// removed the name.
     results: HashMap<NameKey, Option<u64>>,
     /// In the order of their first change.
     order: VecDeque<NameKey>,
@@ -84,12 +86,12 @@ impl Watches {
         })
     }
 
-    /// The number of watched directories.
+    /// Returns the number of watched directories.
     pub(crate) fn len(&self) -> usize {
         self.watched.lock().len()
     }
 
-    /// How many times the caches were notified of a change.
+    /// Returns how many times the caches were notified of a change.
     pub(crate) fn invalidations(&self) -> u64 {
         // Relaxed: a counter.
         self.invalidations.load(Relaxed)
@@ -101,7 +103,8 @@ impl Watches {
         self.invalidations.fetch_add(1, Relaxed);
     }
 
-    /// The number of the round: never 0. In a round the thread reads all events that the host has when it begins to read.
+    /// Returns the number of the round: never 0. In a round the thread reads all events that the
+    /// host has when it begins to read.
     pub(crate) fn round(&self) -> u32 {
         // Relaxed: an old number makes an event of an own change look like one of another program, which is invalidated.
         self.round.load(Relaxed)
@@ -113,7 +116,7 @@ impl Watches {
         self.round.store(self.round().wrapping_add(1).max(1), Relaxed);
     }
 
-    /// Begins to watch a directory. If that fails, it is not tried again.
+    /// Begins to watch a directory. If the host refuses, no thread tries this directory again.
     pub(crate) fn add(&self, dir: &Node, fd: &OwnedFd) {
         {
             let state = dir.state();
@@ -180,7 +183,7 @@ impl Watches {
         self.watched.lock().remove(&key(watch));
     }
 
-    /// The directory of a watch.
+    /// Returns the directory of a watch.
     pub(crate) fn dir(&self, watch: i32) -> Option<u64> {
         self.watched.lock().get(&key(watch)).map(|watched| watched.dir)
     }
@@ -210,8 +213,9 @@ impl Watches {
         }
     }
 
-    /// Notes the node that a lookup found at a name. If this file system's last change led it elsewhere, another program has
-    /// changed it since, and caches may have either.
+    /// Notes the node that a lookup found at a name. If this file system's last change led the name
+    /// to another node, another program has changed the name since, and caches may have either
+    /// node.
     pub(crate) fn note_found(&self, at: NameAt<'_>, node: Option<u64>) {
         let mut recent = self.recent.lock();
         if recent.results.is_empty() {
@@ -223,7 +227,8 @@ impl Watches {
         }
     }
 
-    /// Whether a name is as this file system's last change has left it, if it leads to `node` now.
+    /// Returns whether a name is as this file system's last change has left it, if it leads to
+    /// `node` now.
     pub(crate) fn is_own_result(&self, at: NameAt<'_>, node: Option<u64>) -> bool {
         self.recent.lock().results.get(&self.name_key(at)) == Some(&node)
     }
@@ -244,7 +249,7 @@ impl Watches {
         }
     }
 
-    /// Whether a thread is changing a name.
+    /// Returns whether a thread is changing a name.
     pub(crate) fn is_changing(&self, at: NameAt<'_>) -> bool {
         self.recent.lock().changing.contains_key(&self.name_key(at))
     }

@@ -1,11 +1,12 @@
 //! The context of operations: root and working directory, credentials, umask.
 //!
 //! # What it is
-//! Root directory, working directory, credentials, umask, and the mount namespace that they are in. The operations on
-//! paths are in [`View`], to which a context dereferences.
+//! Root directory, working directory, credentials, umask, and the mount namespace of both
+//! directories. The operations on paths are in [`View`], to which a context dereferences.
 //!
 //! # How it is locked
-//! By the core, see its `context`: a change is atomic, and walks that begin after it see it.
+//! By the core, in its module `context`: a change is atomic, and walks that begin after the change
+//! see it.
 //!
 //! # Where it comes from
 //! The state of a process that `clone(2)` shares or copies by `CLONE_FS` and `CLONE_NEWNS`.
@@ -22,8 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use vfs::{Credentials, MountInfo, Policy};
 
-/// How a tree is used: root and working directory, credentials, umask. See the [crate documentation](crate). Every
-/// operation on paths is a method of [`View`], and so of this.
+/// How a tree is used: root and working directory, credentials, umask. See the [crate
+/// documentation](crate). Every operation on paths is a method of [`View`], and so of a context.
 ///
 /// ```
 /// let vfs = lightfoot::Vfs::ram();
@@ -37,7 +38,7 @@ use vfs::{Credentials, MountInfo, Policy};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Each [`Dir`] that came from it keeps it alive.
+/// Each [`Dir`] that a context returned keeps the context alive.
 pub struct Context {
     view: View,
 }
@@ -53,7 +54,7 @@ impl fmt::Debug for Context {
     }
 }
 
-/// As [`Context::fork`]: the two share nothing but the tree and its mounts.
+/// As [`Context::fork`]: the contexts share only the tree and its mounts.
 impl Clone for Context {
     fn clone(&self) -> Self {
         self.fork()
@@ -106,8 +107,8 @@ impl Context {
         self.inner().set_current_dir(path.as_path_bytes()).map_err(error)
     }
 
-    /// Changes the working directory to the one that `dir` is a handle of: `fchdir(2)`. The limits of `dir` do not limit
-    /// this context.
+    /// Changes the working directory to the directory of the handle `dir`: `fchdir(2)`. The limits
+    /// of `dir` do not limit this context.
     ///
     /// ```
     /// use std::path::Path;
@@ -127,15 +128,15 @@ impl Context {
         self.inner().set_current_dir_to(dir.place()?).map_err(error)
     }
 
-    /// The working directory's path: `getcwd(2)`.
+    /// Returns the working directory's path: `getcwd(2)`.
     ///
     /// # Errors
-    /// `ENOENT` if it was removed.
+    /// `ENOENT` if the working directory was removed.
     pub fn current_dir(&self) -> io::Result<PathBuf> {
         self.inner().current_dir().map(path_buf).map_err(error)
     }
 
-    /// Changes the root directory, not the working directory: `chroot(2)`.
+    /// Changes the root directory and keeps the working directory: `chroot(2)`.
     ///
     /// # Errors
     /// `ENOTDIR`, `EACCES`; `EPERM` without [`Capabilities::SYS_CHROOT`](crate::Capabilities::SYS_CHROOT).
@@ -143,8 +144,9 @@ impl Context {
         self.inner().set_root(path.as_path_bytes()).map_err(error)
     }
 
-    /// Changes the root directory to the one that `dir` is a handle of, not the working directory: on Linux `fchdir(2)` and
-    /// `chroot(".")`. The limits of `dir` do not limit this context.
+    /// Changes the root directory to the directory of the handle `dir`, and keeps the working
+    /// directory: on Linux `fchdir(2)` and `chroot(".")`. The limits of `dir` do not limit this
+    /// context.
     ///
     /// ```
     /// let ctx = lightfoot::Vfs::ram().context();
@@ -165,7 +167,7 @@ impl Context {
         self.inner().set_root_to(dir.place()?).map_err(error)
     }
 
-    /// A handle of the root directory.
+    /// Returns a handle of the root directory.
     ///
     /// # Errors
     /// As for every walk.
@@ -192,7 +194,7 @@ impl Context {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Context {
-    /// A context that shares nothing with this one but the tree, with other credentials.
+    /// Returns a context that shares nothing with this one but the tree, with other credentials.
     #[must_use]
     pub fn with_credentials(&self, credentials: Credentials) -> Context {
         let context = self.fork();
@@ -200,24 +202,24 @@ impl Context {
         context
     }
 
-    /// A copy that shares nothing with this one but the tree and its mounts.
+    /// Returns a copy that shares nothing with this one but the tree and its mounts.
     #[must_use]
     pub fn fork(&self) -> Context {
         Self::new(self.inner().fork())
     }
 
-    /// The credentials.
+    /// Returns the credentials.
     #[must_use]
     pub fn credentials(&self) -> Credentials {
         self.inner().credentials()
     }
 
-    /// Replaces the credentials, also in every [`Dir`] that came from this context.
+    /// Replaces the credentials, for every [`Dir`] of this context as well.
     pub fn set_credentials(&self, credentials: Credentials) {
         self.inner().set_credentials(credentials);
     }
 
-    /// The mask of creation modes.
+    /// Returns the mask of creation modes.
     #[must_use]
     pub fn umask(&self) -> u32 {
         self.inner().umask()
@@ -228,7 +230,7 @@ impl Context {
         self.inner().set_umask(mask)
     }
 
-    /// The protections of links and files in sticky directories.
+    /// Returns the protections of links and files in sticky directories.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.inner().policy()
@@ -264,24 +266,27 @@ impl Context {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Context {
-    /// All mounts reachable from this context's root, each after its parent: `/proc/self/mountinfo`.
+    /// Returns all mounts reachable from this context's root, each after its parent:
+    /// `/proc/self/mountinfo`.
     #[must_use]
     pub fn mounts(&self) -> Vec<MountInfo> {
         self.inner().mounts()
     }
 
-    /// Makes the mount at `new_root` the root of this context's namespace and of this context, and mounts the old root
-    /// at `put_old`: `pivot_root(2)`. Other contexts keep their roots, which are then at `put_old`. `put_old` may be
-    /// `new_root` itself: the old root is then mounted over the new one, and must be unmounted.
+    /// Makes the mount at `new_root` the root of this context's namespace and of this context, and
+    /// mounts the old root at `put_old`: `pivot_root(2)`. Other contexts keep their roots, whose
+    /// path is `put_old` after the call. If `put_old` is `new_root`, the old root is mounted over
+    /// the new root, and must be unmounted.
     ///
     /// # Errors
-    /// `EPERM`; `ENOTDIR`; `EINVAL` if `new_root` or this context's root is not a mount point, or `put_old` not at or
-    /// below `new_root`; `EBUSY` if `new_root` or `put_old` is on the root mount.
+    /// `EPERM`; `ENOTDIR`; `EINVAL` if `new_root` or this context's root is not a mount point, or
+    /// if `put_old` is not at or below `new_root`; `EBUSY` if `new_root` or `put_old` is on the
+    /// root mount.
     pub fn pivot_root(&self, new_root: impl AsPath, put_old: impl AsPath) -> io::Result<()> {
         self.inner().pivot_root(new_root.as_path_bytes(), put_old.as_path_bytes()).map_err(error)
     }
 
-    /// [`Context::pivot_root`] with handles of both directories.
+    /// As [`Context::pivot_root`], but takes handles of both directories.
     ///
     /// ```
     /// use lightfoot::{MountFlags, RamFs, UnmountFlags, Vfs};
@@ -303,8 +308,9 @@ impl Context {
         self.inner().pivot_root_to(new_root.place()?, put_old.place()?).map_err(error)
     }
 
-    /// Gives this context its own mount namespace, a copy: later mounts in one do not appear in the other.
-    /// `unshare(2)` with `CLONE_NEWNS`, and all mounts private.
+    /// Gives this context its own mount namespace, a copy of the old one. Later mounts in one
+    /// namespace do not appear in the other: `unshare(2)` with `CLONE_NEWNS`, and all mounts
+    /// private.
     ///
     /// # Errors
     /// `EPERM`.

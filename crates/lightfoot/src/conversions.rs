@@ -1,8 +1,9 @@
 //! Conversions from this crate's types to the core's types, and back.
 //!
 //! # What it is
-//! The core is the crate `lightfoot-vfs`, here [`lightfoot::vfs`](crate::vfs). It has operations that this crate does not
-//! show: on held places, listings from a cookie, observers of changes. A front end (FUSE, 9P, NFS) uses it directly.
+//! The core is the crate `lightfoot-vfs`, here [`lightfoot::vfs`](crate::vfs). The core has
+//! operations that this crate does not show: on held directories and files, listings from a cookie,
+//! observers of changes. A front end (FUSE, 9P, NFS) uses it directly.
 //!
 //! # Where it comes from
 //! `AsFd` and `From<OwnedFd>` of `std`, which do this for files and descriptors.
@@ -29,7 +30,7 @@ use vfs::{Attr, Errno, OpenFile, PackedAttr, PathRef, Resolve};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Vfs {
-    /// The core's tree.
+    /// Returns the core's tree.
     #[must_use]
     pub fn as_inner(&self) -> &vfs::Vfs {
         &self.inner
@@ -55,7 +56,8 @@ impl From<Vfs> for vfs::Vfs {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Context {
-    /// The core's context. Handles of this context share it; [`vfs::Context::fork`] makes one that they do not share.
+    /// Returns the core's context. Handles of this context share the core's context;
+    /// [`vfs::Context::fork`] makes a context that they do not share.
     #[must_use]
     pub fn as_inner(&self) -> &vfs::Context {
         self.inner()
@@ -87,16 +89,19 @@ impl From<vfs::Context> for Context {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Dir {
-    /// The core's handle of the directory. It does not have the limits of this one: [`Dir::resolve`] returns them.
+    /// Returns the core's handle of the directory. The core's handle has no limits:
+    /// [`Dir::resolve`] returns the limits of this one.
     #[must_use]
     pub fn as_inner(&self) -> &PathRef {
         self.held().expect("a `Dir` is the view of a place")
     }
 
-    /// A handle, without limits, of the directory that the core's `place` is, used by `context`.
+    /// Returns a handle without limits of the core's directory `place`. Operations on the handle
+    /// use `context`.
     ///
     /// # Errors
-    /// `ENOTDIR`. If the context belongs to another tree, every operation fails with `EXDEV`.
+    /// `ENOTDIR`. If the context belongs to another tree, this call succeeds, and each operation on
+    /// a path fails with `EXDEV`.
     pub fn from_inner(context: &Context, place: PathRef) -> io::Result<Dir> {
         if !place.is_dir() {
             return Err(error(Errno::ENOTDIR));
@@ -122,7 +127,8 @@ impl Dir {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl File {
-    /// The core's open file. It does not have a position; this one keeps it.
+    /// Returns the core's open file. The core's open file has no position; this `File` keeps the
+    /// position.
     #[must_use]
     pub fn as_inner(&self) -> &OpenFile {
         self.inner()
@@ -151,7 +157,8 @@ impl From<OpenFile> for File {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Metadata {
-    /// Metadata of the core's attributes, and the number of the file system: [`Metadata::dev`].
+    /// Returns metadata of the core's attributes, and the number of the file system:
+    /// [`Metadata::dev`].
     #[must_use]
     pub fn from_inner(attr: &Attr, dev: u64) -> Self {
         Self::new(PackedAttr::from(attr), dev)

@@ -13,17 +13,19 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use vfs::{Capabilities, Errno, OpenFlags, PathRef, Resolve};
 
-/// A handle of a directory, with its context: relative paths start there, also after the directory was moved. Every
-/// operation of [`View`] is a method of it.
+/// A handle of a directory, with a context: relative paths start from the directory, even after a
+/// move of the directory. Every operation of [`View`] is a method of a handle.
 ///
-/// [`View::open_dir`] returns it; it corresponds to the directory descriptor of `openat(2)`. An operation uses the
-/// credentials, umask and namespace that the context has at that time. A clone refers to the same directory.
+/// [`View::open_dir`] returns a handle, which corresponds to the directory descriptor of
+/// `openat(2)`. An operation uses the credentials, umask and namespace that the context has when
+/// the operation begins. A clone refers to the same directory.
 ///
 /// # How far it reaches
-/// A plain `Dir` is only a starting point: `..`, absolute paths and symbolic links lead out of it. One from
-/// [`Dir::scoped`] is like `cap_std::fs::Dir`, by `openat2(2)`'s `RESOLVE_BENEATH`: no operation on it, or on a `Dir`
-/// that it opens, leaves the directory, even while others move directories. [`Dir::within`] sets any of those flags.
-/// Limits stay and can only become narrower.
+/// A plain `Dir` is only a starting point: `..`, absolute paths and symbolic links lead out of the
+/// directory. A `Dir` from [`Dir::scoped`] is like `cap_std::fs::Dir`, by `RESOLVE_BENEATH` of
+/// `openat2(2)`: no operation on this `Dir`, or on a `Dir` opened through it, leaves the directory,
+/// even while other threads move directories. [`Dir::within`] sets any flags of `openat2(2)`.
+/// Limits can be added, not removed.
 ///
 /// ```
 /// let vfs = lightfoot::Vfs::ram();
@@ -76,23 +78,23 @@ impl Deref for Dir {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Dir {
-    /// This directory, for walks that stay below it: an absolute path or symbolic link, or a `..`
-    /// that leads out, fails with `EXDEV`. A directory with `IN_ROOT` is scoped already; its limits
-    /// do not change.
+    /// Returns this directory, for walks that stay below it: an absolute path or symbolic link, or
+    /// a `..` that leads out, fails with `EXDEV`. A handle with `IN_ROOT` is scoped already and
+    /// keeps its limits.
     ///
-    /// This limits paths, not rights: with a context that may mount, the handle's user can mount
-    /// over what it reaches, and unmount it. Give untrusted code a [confined](Dir::confined)
-    /// handle.
+    /// This limits paths, not rights. With a context that may mount, a user of the handle can mount
+    /// on files below the directory, and unmount them. Give untrusted code a
+    /// [confined](Dir::confined) handle.
     #[must_use]
     pub fn scoped(&self) -> Dir {
         self.within(Resolve::BENEATH).unwrap_or_else(|_| self.clone())
     }
 
-    /// This directory for code that is not trusted: [scoped](Dir::scoped), and without
+    /// Returns this directory for code that is not trusted: [scoped](Dir::scoped), and without
     /// capabilities. Its operations use a copy of the context at this call, whose credentials have
-    /// the same user and groups and no
-    /// [`Capabilities`]: so it cannot mount, unmount, change owners, or read and write where the user may not. Later
-    /// changes of the context do not reach it.
+    /// the same user and groups and no [`Capabilities`]. So the handle cannot mount, unmount or
+    /// change owners, nor read and write files to which the user has no access. Later changes of
+    /// the context do not affect the handle.
     ///
     /// ```
     /// # use lightfoot::{RamFs, MountFlags, UnmountFlags};
@@ -114,7 +116,7 @@ impl Dir {
         Self::new(self.view.of(context)).scoped()
     }
 
-    /// This directory, with `limits` added to the limits of its walks: `openat2(2)`.
+    /// Returns this directory, with `limits` added to the limits of its walks: `openat2(2)`.
     ///
     /// # Errors
     /// `EINVAL` for `BENEATH` and `IN_ROOT` together.
@@ -123,7 +125,7 @@ impl Dir {
         Ok(Self::new(self.view.at(self.place()?.clone(), limits)))
     }
 
-    /// The limits of its walks.
+    /// Returns the limits of walks from this handle.
     #[must_use]
     pub fn resolve(&self) -> Resolve {
         self.limits()
@@ -145,7 +147,7 @@ impl Dir {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Dir {
-    /// Its entries.
+    /// Returns its entries.
     ///
     /// # Errors
     /// `EACCES`.
@@ -153,27 +155,30 @@ impl Dir {
         self.read_dir(".")
     }
 
-    /// Its attributes: `fstat(2)`. Needs no permission.
+    /// Returns its attributes: `fstat(2)`. Needs no permission.
     ///
     /// # Errors
     /// None in practice.
     pub fn dir_metadata(&self) -> io::Result<Metadata> {
-        // Nothing is walked, not even `.`, which takes search permission.
+        // Does not walk, since even a walk of `.` needs search permission.
         let place = self.place()?;
         place.packed_attr().map(|attr| Metadata::new(attr, place.dev())).map_err(error)
     }
 
-    /// Its current path from the context's root, with ` (deleted)` after it if it was removed, `(unreachable)` before
-    /// it if it is not below the root. For messages: the path may change at any time.
+    /// Returns the current path of the directory from the context's root: with ` (deleted)` after
+    /// the path if the directory was removed, with `(unreachable)` before it if the directory is
+    /// not below the root. For messages: the path may change at any time.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.held().map(|held| path_buf(self.inner.path_of(held))).unwrap_or_default()
     }
 
-    /// The directory that `file` is, used by `context`.
+    /// Returns a handle of the directory that is open as `file`. Operations on the handle use
+    /// `context`.
     ///
     /// # Errors
-    /// `ENOTDIR`. If the context belongs to another tree, every operation fails with `EXDEV`.
+    /// `ENOTDIR`. If the context belongs to another tree, this call succeeds, and each operation on
+    /// a path fails with `EXDEV`.
     pub fn from_file(context: &Context, file: &File) -> io::Result<Dir> {
         if !file.metadata()?.is_dir() {
             return Err(error(Errno::ENOTDIR));
@@ -183,10 +188,12 @@ impl Dir {
 
     /// Removes this directory, which must be empty, under its current name.
     ///
-    /// The name is searched in the parent directory; a concurrent change there may make this fail, as with `cap_std`.
+    /// The call searches the parent directory for the name. A concurrent change of the parent
+    /// directory may make the call fail, as with `cap_std`.
     ///
     /// # Errors
-    /// As for `rmdir(2)`; `ENOENT` if it has no name any more; `EBUSY` for a root or a mount point.
+    /// As for `rmdir(2)`; `ENOENT` if the directory has no name any more; `EBUSY` for a root or a
+    /// mount point.
     pub fn remove_open_dir(self) -> io::Result<()> {
         let here = self.dir_metadata()?;
         let up = self.view.at(self.place()?.clone(), Resolve::NO_XDEV);

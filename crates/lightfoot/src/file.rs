@@ -1,9 +1,10 @@
 //! Open files.
 //!
 //! # What it is
-//! An open file of the core and a position: an open file description of `open(2)`. Submodules: `opening`, `position` (reading and
-//! writing at the position), `at` (at an offset), `status` (attributes, `fsync(2)`), `storage` (allocation, extended
-//! attributes), `locks`, `options`.
+//! An open file of the core and a position: together an open file description of `open(2)`.
+//! Submodules: `opening`, `position` (reading and writing at the position), `at` (at an offset),
+//! `status` (attributes, `fsync(2)`), `storage` (allocation, extended attributes), `locks`,
+//! `options`.
 //!
 //! # How it is locked
 //! The position has a mutex, held across a read or a write, as Linux holds `f_pos_lock`: operations at the position run
@@ -47,9 +48,10 @@ use vfs::OpenFile;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Reads and writes start at its position; `&File` implements them too, so threads can share one. Permission is checked
-/// when the file is opened, and operations use the credentials of that time. A drop loses errors of the last writes, as in
-/// `std`: [`File::close`] and [`File::sync_all`] return them.
+/// Reads and writes start at the position of the file. `&File` implements `Read` and `Write`, so
+/// threads can share a file. The open checks permissions, and operations use the credentials at the
+/// open. A drop loses errors of the last writes, as in `std`: [`File::close`] and
+/// [`File::sync_all`] return these errors.
 pub struct File {
     shared: Arc<Shared>,
 }
@@ -78,7 +80,8 @@ impl File {
     }
 
     fn position(&self) -> MutexGuard<'_, u64> {
-        // The position is a number: valid even if a thread panicked with it.
+        // The position is a number, so it is valid even if a thread panicked while it held the
+        // mutex.
         self.shared.position.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Flags and choices that operations take, each with an example. They are the core's types.
+//! Flags and choices that operations take, each with an example. The types are the core's.
 
 /// The rules of one mount, such as read-only.
 ///

@@ -1,8 +1,9 @@
 //! Types for a file system of your own.
 //!
-//! Implement [`PathFileSystem`] if your back end works with whole paths (an archive, a web service): it is the shorter
-//! way. Implement [`FileSystem`] if it has numbers for its files, as a disk or a database has: it is the complete way.
-//! [`Layer`] changes some methods of a file system that exists.
+//! Implement [`PathFileSystem`] if your back end works with whole paths (an archive, a web
+//! service): this needs less code. Implement [`FileSystem`] if it has numbers for its files, as a
+//! disk or a database has: this trait has all operations. [`Layer`] changes some methods of a file
+//! system that exists.
 //!
 //! # Where it comes from
 //! The types are the core's; each has an example here.
@@ -23,8 +24,8 @@ pub use crate::flags::{Allocate, RenameFlags, SetXattr};
 pub use crate::reports::StatFs;
 pub use vfs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
 
-/// A file system by numbers of files. One method is required; lookups, listings and reads are enough for one that does
-/// not change.
+/// A file system that identifies files by numbers. One method is required. A file system that does
+/// not change needs only lookups, listings and reads.
 ///
 /// ```
 /// use lightfoot::fs::{Attr, FileSystem, Inode, NewInode, NextNames, Open, Request, S_IFDIR, S_IFREG};
@@ -60,7 +61,7 @@ pub use vfs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IF
 /// ```
 pub use vfs::FileSystem;
 
-/// A file system around another one, which changes some of its methods.
+/// A file system that wraps another one and changes some methods of it.
 ///
 /// ```
 /// use lightfoot::fs::{Layer, Open, Position, Request, Written};
@@ -89,7 +90,8 @@ pub use vfs::FileSystem;
 /// ```
 pub use vfs::Layer;
 
-/// A file system by whole paths, the shorter way. [`PathAdapter`] makes a [`FileSystem`] of it.
+/// A file system that identifies files by whole paths, which needs less code than numbers.
+/// [`PathAdapter`] makes a [`FileSystem`] of it.
 ///
 /// ```
 /// use lightfoot::fs::{Attr, PathAdapter, PathFileSystem, S_IFDIR, S_IFREG};
@@ -319,7 +321,7 @@ pub use vfs::NextNames;
 /// ```
 pub use vfs::Want;
 
-/// Tells the caches that a file changed behind the VFS.
+/// Notifies the caches of a change that did not come through the VFS.
 ///
 /// ```
 /// use lightfoot::fs::{Attr, FileSystem, Inode, Invalidator, NewInode, NextNames, Request, S_IFDIR, S_IFREG};
@@ -381,7 +383,8 @@ pub use vfs::Invalidator;
 /// ```
 pub use vfs::Acl;
 
-/// One line of an access control list: to whom it applies, and what it allows (read 4, write 2, execute 1).
+/// One line of an access control list: the users to whom the line applies, and the rights that it
+/// gives (read 4, write 2, execute 1).
 ///
 /// ```
 /// use lightfoot::fs::{Acl, AclEntry, AclTag};

@@ -6,9 +6,9 @@
 //! unmounts when it is dropped.
 //!
 //! Changes that the program makes in the tree, or that come through another mount of the tree,
-//! invalidate the kernel's cache. A thread sends the notices, some microseconds later;
-//! [`Mount::flush`] waits for it. So the timeouts of [`Ttls`] may be long; the timeout of absent
-//! names is at most a second. The program sees changes through the mount at once.
+//! invalidate the kernel's cache. A thread notifies the kernel some microseconds later;
+//! [`Mount::flush`] waits for that thread. So the timeouts of [`Ttls`] may be long, but the timeout
+//! of absent names is at most a second. The program sees changes through the mount at once.
 //!
 //! ```
 //! use lightfoot::Vfs;
@@ -31,8 +31,9 @@
 //! ```
 //!
 //! # What it is not
-//! Safe for the thread that serves: a program must not use the mount in a method of a [`FileSystem`](crate::FileSystem) that it implements, nor mount the
-//! tree below a host directory that the tree shows, unless it calls `HostHandle::exclude_dev` with [`Mount::device`].
+//! Usable by the thread that serves its requests: a program must not use the mount in a method of a
+//! [`FileSystem`](crate::FileSystem) of the tree. Nor must the program mount the tree below a host
+//! directory that the tree shows, unless it calls `HostHandle::exclude_dev` with [`Mount::device`].
 //!
 //! # How it is locked
 //! As the crate `lightfoot-fuse`.
@@ -51,10 +52,11 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the kernel may cache that a name does not exist, at most.
+/// The longest time for which the kernel may cache that a name does not exist.
 const ABSENT: Duration = Duration::from_secs(1);
 
-/// A mount on a directory of the host. A drop unmounts it; files that are open then work until they are closed.
+/// A mount on a directory of the host. A drop unmounts it; files that are open at the drop work
+/// until they are closed.
 ///
 /// ```
 /// use lightfoot::Vfs;
@@ -106,8 +108,8 @@ impl Vfs {
 
     /// Mounts the part that `view` shows: at and below a [`Dir`](crate::Dir), or at and below the
     /// root of a [`Context`](crate::Context). All processes that use the mount act with the
-    /// credentials of the view at this call. Paths through the mount cannot leave it, whatever the
-    /// limits of a `Dir` are.
+    /// credentials of the view at this call. Paths through the mount cannot leave the mount,
+    /// whatever the limits of a `Dir` are.
     ///
     /// ```
     /// use lightfoot::fuse::MountOptions;
@@ -144,26 +146,27 @@ impl Vfs {
         let mut options = options.clone();
         options.session.tree_changes = true;
         options.session.reports_changes = true;
-        // Absent names are in no list: where notices were lost, only time invalidates them.
+        // No list has the absent names: if notices were lost, only the timeout invalidates these
+        // names.
         options.session.ttls.negative = options.session.ttls.negative.min(ABSENT);
         ::fuse::mount_part(&self.inner, part, at, &options).map(|inner| Mount { inner })
     }
 }
 
 impl Mount {
-    /// The mount point, absolute and without symbolic links.
+    /// Returns the mount point, absolute and without symbolic links.
     #[must_use]
     pub fn mountpoint(&self) -> &Path {
         self.inner.mountpoint()
     }
 
-    /// The device number of its files: `st_dev`.
+    /// Returns the device number of its files: `st_dev`.
     #[must_use]
     pub fn device(&self) -> u64 {
         self.inner.device()
     }
 
-    /// The transport of its requests: io_uring, or `/dev/fuse`.
+    /// Returns the transport of its requests: io_uring, or `/dev/fuse`.
     #[must_use]
     pub fn transport_kind(&self) -> &TransportKind {
         self.inner.transport_kind()
@@ -174,19 +177,20 @@ impl Mount {
         self.inner.session().flush_notices();
     }
 
-    /// A descriptor for `poll(2)`, which becomes readable when the mount has ended, for any reason.
+    /// Returns a descriptor for `poll(2)`, which becomes readable when the mount has ended, for any
+    /// reason.
     #[must_use]
     pub fn end(&self) -> BorrowedFd<'_> {
         self.inner.end()
     }
 
-    /// Whether the mount has ended, for any reason.
+    /// Returns whether the mount has ended, for any reason.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.inner.is_over()
     }
 
-    /// Unmounts. If files are open, detaches the mount: they work until they are closed.
+    /// Unmounts. If files are open, detaches the mount: these files work until they are closed.
     ///
     /// # Errors
     /// As for `umount2(2)`; an error without a number if another mount covers this one.

@@ -1,9 +1,9 @@
 //! A virtual file system in a crate.
 //!
-//! Lightfoot keeps a tree of files in memory behind an interface shaped like [`std::fs`]. Its path
-//! walks are like a modern kernel's, carried further: looking up a cached path takes no lock, moves
-//! no reference count and stores to no shared memory, so lookups run on all cores without getting
-//! in one another's way.
+//! Lightfoot keeps a tree of files in memory behind an interface shaped like [`std::fs`]. Path
+//! walks work as in a modern kernel, with less cost: the lookup of a cached path takes no lock,
+//! changes no reference count and stores to no shared memory. So lookups run on all cores without
+//! delaying one another.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -27,9 +27,9 @@
 //!
 //! # The pieces
 //! - [`Vfs`]: one tree. Cloning it shares the tree.
-//! - [`Context`]: root and working directory, credentials, umask. Share one among threads by reference, or give each
-//!   thread its own.
-//! - [`Dir`]: a directory that paths start from, with limits of how far they lead.
+//! - [`Context`]: root and working directory, credentials, umask. Threads can share one by
+//!   reference, or each have one.
+//! - [`Dir`]: a directory from which paths start, with limits on where paths may lead.
 //! - [`View`]: every operation on paths. `Context` and `Dir` dereference to it, so they have all its methods.
 //! - [`File`], [`OpenOptions`]: contents. An open file stays valid when its name is removed or renamed.
 //! - [`Metadata`], [`ReadDir`], [`Permissions`], [`DirBuilder`]: as in `std`.
@@ -38,8 +38,8 @@
 //! [Lightfoot, `vfs`, cap-std, tempfile: which when](guide::which). `docs/std-fs.md` in the repository compares with `std::fs` and `cap_std::fs::Dir`, method by method.
 //!
 //! # Mounts
-//! A tree begins with one file system. [`View::mount`] mounts others in it, [`View::bind`] shows parts of it at other
-//! places. Each mount has its own [`MountFlags`].
+//! A tree begins with one file system. [`View::mount`] mounts other file systems in the tree,
+//! [`View::bind`] shows parts of the tree at other paths. Each mount has its own [`MountFlags`].
 //!
 //! ```
 //! use lightfoot::{MountFlags, RamFs, UnmountFlags, Vfs};
@@ -72,9 +72,10 @@
 //! byte but NUL and `/`; at most 255 bytes a name and 4095 a path.
 //!
 //! # Errors
-//! [`std::io::Error`] with the error number that Linux would return: `error.raw_os_error()` is the `errno`, [`Errno`]
-//! has names for them. If several errors apply, it is the one that Linux returns; the tests compare call by call with
-//! the kernel. [`View::explain`] finds the component of the path that failed.
+//! [`std::io::Error`] with the error number that Linux would return: `error.raw_os_error()` is the
+//! `errno`, [`Errno`] has names for these numbers. If several errors apply, the number is the one
+//! that Linux returns; tests compare each call with the kernel. [`View::explain`] finds the
+//! component of the path that failed.
 
 #![forbid(unsafe_code)]
 
@@ -101,15 +102,15 @@ mod tree;
 mod view;
 mod watch;
 
-// After `tree`, whose groups of methods rustdoc shows first.
+// This module is after `tree`: rustdoc shows groups of methods in this order.
 #[cfg(feature = "fuse")]
 pub mod fuse;
 
-// The last group.
+// This module is last: rustdoc shows its groups of methods last.
 mod conversions;
 
-/// The core, for features that this crate does not show. `as_inner` of a type leads there, `From`
-/// or `from_inner` back.
+/// The core, for features that this crate does not show. The method `as_inner` of a type returns
+/// the core's value; `From` or `from_inner` makes this crate's value of it.
 #[doc(no_inline)]
 pub use ::vfs;
 pub use ::vfs::DEFAULT_QUEUED_EVENTS;

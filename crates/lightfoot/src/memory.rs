@@ -1,4 +1,5 @@
-//! Trees in memory and their limits, and the limits of caches. They are types of other crates, each with an example.
+//! Trees in memory and their limits, and the limits of caches. The types come from other crates;
+//! each has an example.
 
 /// A file system in memory, to mount in a tree. [`Vfs::ram`](crate::Vfs::ram) makes a whole tree of one.
 ///

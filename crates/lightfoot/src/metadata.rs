@@ -54,7 +54,7 @@ impl Metadata {
         self.attr.unpack()
     }
 
-    /// Time of the last change of the contents.
+    /// Returns the time of the last change of the contents.
     ///
     /// # Errors
     /// None; the form is `std`'s.
@@ -62,7 +62,7 @@ impl Metadata {
         Ok(to_system_time(self.attr.unpack().mtime))
     }
 
-    /// Time of the last access, as far as it is recorded (relatime).
+    /// Returns the time of the last access, as far as it is recorded (relatime).
     ///
     /// # Errors
     /// None; the form is `std`'s.
@@ -70,22 +70,23 @@ impl Metadata {
         Ok(to_system_time(self.attr.unpack().atime))
     }
 
-    /// Time when the file was made, if its file system keeps all names in the cache, as the one in memory does. It never changes.
+    /// Returns the time when the file was made, if its file system keeps all names in the cache, as
+    /// the file system in memory does. This time never changes.
     ///
     /// # Errors
-    /// [`Unsupported`](io::ErrorKind::Unsupported) for files of others, host directories among them, as `std` returns where
-    /// `statx(2)` reports no `STATX_BTIME`.
+    /// [`Unsupported`](io::ErrorKind::Unsupported) for files of other file systems, host
+    /// directories among them, as `std` returns where `statx(2)` reports no `STATX_BTIME`.
     pub fn created(&self) -> io::Result<SystemTime> {
         self.attr.birth().map(to_system_time).ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    /// The number of its file system, unique in the tree.
+    /// Returns the number of its file system, unique in the tree.
     #[must_use]
     pub fn dev(&self) -> u64 {
         self.dev
     }
 
-    /// The preferred size of reads and writes: a page. (File systems do not report one.)
+    /// Returns the preferred size of reads and writes: a page. (File systems do not report one.)
     #[must_use]
     pub fn blksize(&self) -> u64 {
         BLOCK_BYTES
@@ -207,13 +208,13 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Permissions from a mode; other bits than 07777 are ignored.
+    /// Returns permissions from a mode; bits outside of 07777 are ignored.
     #[must_use]
     pub fn from_mode(mode: u32) -> Self {
         Self { mode }
     }
 
-    /// The mode.
+    /// Returns the mode.
     #[must_use]
     pub fn mode(&self) -> u32 {
         self.mode
@@ -224,19 +225,19 @@ impl Permissions {
         self.mode = mode;
     }
 
-    /// Whether no class of users may write.
+    /// Returns whether no class of users may write.
     #[must_use]
     pub fn readonly(&self) -> bool {
         self.mode & 0o222 == 0
     }
 
-    /// Removes write permission from all, or grants it to all.
+    /// Removes write permission for all classes of users, or adds it for all.
     pub fn set_readonly(&mut self, readonly: bool) {
         self.mode = if readonly { self.mode & !0o222 } else { self.mode | 0o222 };
     }
 }
 
-/// Times to set on a file; a time that is not set here stays: `utimensat(2)`.
+/// Times to set on a file: `utimensat(2)`. A time without a value here does not change.
 ///
 /// ```
 /// use lightfoot::FileTimes;
@@ -256,13 +257,14 @@ pub struct FileTimes {
 }
 
 impl FileTimes {
-    /// Nothing to set.
+    /// Returns a value that sets nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Both times to the current time, as `touch(1)`. Write permission suffices.
+    /// Returns a value that sets both times to the current time, as `touch(1)`. Write permission
+    /// suffices.
     #[must_use]
     pub fn now() -> Self {
         Self { atime: Some(SetTime::Now), mtime: Some(SetTime::Now) }

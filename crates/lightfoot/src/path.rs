@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait AsPath {
-    /// The path's bytes.
+    /// Returns the path's bytes.
     fn as_path_bytes(&self) -> &[u8];
 }
 
@@ -66,7 +66,7 @@ impl<P: AsPath + ?Sized + ToOwned> AsPath for std::borrow::Cow<'_, P> {
     }
 }
 
-/// Bytes as a path of `std`.
+/// Converts bytes to a path of `std`.
 pub(crate) fn path_buf(bytes: Vec<u8>) -> PathBuf {
     OsString::from_vec(bytes).into()
 }

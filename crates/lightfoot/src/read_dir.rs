@@ -1,11 +1,12 @@
 //! Listings of directories.
 //!
 //! # What it is
-//! An open directory that returns its entries in batches, and its entries. Operations on an entry use its name in the
-//! directory that was listed, also after that was moved.
+//! An open directory, which reads several entries at a time from the core, and the entries.
+//! Operations on an entry use the entry's name in the listed directory, even after a move of the
+//! directory.
 //!
 //! # How it is locked
-//! By the core, for each batch.
+//! By the core, while it reads several entries.
 //!
 //! # Where it comes from
 //! `std::fs::ReadDir`, and `cap_std::fs::DirEntry` for the operations of an entry.
@@ -35,7 +36,8 @@ use vfs::{OpenFile, Want};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// An entry that exists during the whole listing is returned exactly once, even if others come and go.
+/// An entry that exists during the whole listing is returned exactly once, even if others are added
+/// and removed.
 pub struct ReadDir {
     dir: OpenFile,
     listed: Arc<Listed>,
@@ -46,7 +48,7 @@ pub struct ReadDir {
 
 /// The directory that was listed.
 struct Listed {
-    /// From there.
+    /// The view that starts from the directory.
     view: View,
     /// The path that the caller used.
     path: PathBuf,
@@ -63,9 +65,9 @@ impl ReadDir {
         }
     }
 
-    /// These entries, for a caller that uses the metadata of all of them: a file system that
-    /// returns attributes with a listing is not called for each entry. The cache then keeps the
-    /// attributes, like any file's, for as long as they are valid.
+    /// Requests attributes with the entries, for a caller that uses the metadata of all entries: a
+    /// file system that returns attributes with a listing is not called for each entry. The cache
+    /// keeps these attributes for as long as they are valid.
     ///
     /// ```
     /// let ctx = lightfoot::Vfs::ram().context();
@@ -108,7 +110,7 @@ impl Iterator for ReadDir {
     }
 }
 
-/// One entry of a directory, as it was when it was listed. It keeps the directory open.
+/// One entry of a directory, as it was at the listing. An entry keeps the directory open.
 ///
 /// ```
 /// let ctx = lightfoot::Vfs::ram().context();
@@ -132,25 +134,25 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    /// Its name.
+    /// Returns the entry's name.
     #[must_use]
     pub fn file_name(&self) -> OsString {
         self.name.clone()
     }
 
-    /// Its name, not copied.
+    /// Returns the entry's name, not copied.
     #[must_use]
     pub fn file_name_ref(&self) -> &OsStr {
         &self.name
     }
 
-    /// The directory's path, as the caller wrote it, and the name.
+    /// Returns the directory's path, as the caller wrote it, and the name.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.listed.path.join(&self.name)
     }
 
-    /// The kind of the file.
+    /// Returns the kind of the file.
     ///
     /// # Errors
     /// None; the form is `std`'s.
@@ -158,13 +160,14 @@ impl DirEntry {
         Ok(FileType::new(self.kind))
     }
 
-    /// Inode number.
+    /// Returns the inode number.
     #[must_use]
     pub fn ino(&self) -> u64 {
         self.ino
     }
 
-    /// Metadata of the file that has the name in that directory now; a symbolic link is not followed.
+    /// Returns metadata of the file that has the name in that directory now; a symbolic link is not
+    /// followed.
     ///
     /// # Errors
     /// As for [`View::symlink_metadata`].
@@ -172,7 +175,7 @@ impl DirEntry {
         self.listed.view.symlink_metadata(&self.name)
     }
 
-    /// Opens it for reading.
+    /// Opens the entry's file for reading.
     ///
     /// # Errors
     /// As for [`View::open`].
@@ -180,7 +183,7 @@ impl DirEntry {
         self.listed.view.open(&self.name)
     }
 
-    /// Opens it with `options`.
+    /// Opens the entry's file with `options`.
     ///
     /// # Errors
     /// As for [`OpenOptions::open`].
@@ -188,7 +191,7 @@ impl DirEntry {
         options.open(&self.listed.view, &self.name)
     }
 
-    /// A handle of it, if it is a directory.
+    /// Returns a handle of the entry, if the entry is a directory.
     ///
     /// # Errors
     /// As for [`View::open_dir`].
@@ -196,7 +199,7 @@ impl DirEntry {
         self.listed.view.open_dir(&self.name)
     }
 
-    /// Removes it, if it is not a directory.
+    /// Removes the entry, if it is not a directory.
     ///
     /// # Errors
     /// As for [`View::remove_file`].
@@ -204,7 +207,7 @@ impl DirEntry {
         self.listed.view.remove_file(&self.name)
     }
 
-    /// Removes it, if it is an empty directory.
+    /// Removes the entry, if it is an empty directory.
     ///
     /// # Errors
     /// As for [`View::remove_dir`].
@@ -214,7 +217,7 @@ impl DirEntry {
 }
 
 impl fmt::Debug for ReadDir {
-    /// As `std`'s: the path.
+    /// Writes the path, as `std` does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ReadDir").field(&self.listed.path).finish()
     }

@@ -1,4 +1,4 @@
-//! Reports of a tree: mounts, storage, locks, caches. They are the core's types, each with an
+//! Reports of a tree: mounts, storage, locks, caches. The types are the core's; each has an
 //! example.
 
 /// One mount of a list: [`Context::mounts`](crate::Context::mounts).
@@ -50,7 +50,7 @@ pub use vfs::Holder;
 /// ```
 pub use vfs::StatVfs;
 
-/// The storage of a file system, as it reports it: the field `fs` of [`StatVfs`].
+/// The storage of a file system, as the file system reports it: the field `fs` of [`StatVfs`].
 ///
 /// ```
 /// use lightfoot::{StatFs, Vfs};
@@ -77,7 +77,8 @@ pub use vfs::StatFs;
 /// ```
 pub use vfs::LockInfo;
 
-/// Why a lookup could not be answered without stores: [`Vfs::fallbacks`](crate::Vfs::fallbacks).
+/// The reason for which a lookup needed stores to shared memory:
+/// [`Vfs::fallbacks`](crate::Vfs::fallbacks).
 ///
 /// ```
 /// use lightfoot::{Fallback, Vfs};
@@ -96,7 +97,7 @@ pub use vfs::LockInfo;
 /// ```
 pub use vfs::Fallback;
 
-/// The contents of the caches, counted: [`Vfs::cache_stats`](crate::Vfs::cache_stats).
+/// Counts of the entries in the caches: [`Vfs::cache_stats`](crate::Vfs::cache_stats).
 ///
 /// ```
 /// let vfs = lightfoot::Vfs::ram();

@@ -7,7 +7,8 @@ use ramfs::{RamFs, RamOptions};
 use std::fmt;
 use vfs::{Budget, CacheStats, Fallback, FileSystem, RankWaits, RcuStats, WholePathStats};
 
-/// One tree: a file system and its caches. It is dropped with its last handle, context and open file.
+/// One tree: a file system and its caches. The tree is dropped when its last handle, context and
+/// open file are dropped.
 ///
 /// ```
 /// let vfs = lightfoot::Vfs::ram();
@@ -31,15 +32,16 @@ pub struct Vfs {
 /// # drop((one, two));
 /// ```
 impl Vfs {
-    /// An empty tree in memory. Its root directory belongs to uid 0 and has mode 0755. Its contents take at most half
-    /// of the machine's memory, and so do its names ([`RamLimits::default`](crate::RamLimits::default)); then changes
-    /// fail with `ENOSPC`.
+    /// Returns an empty tree in memory. Its root directory belongs to uid 0 and has mode 0755.
+    /// Contents take at most half of the machine's memory, names another half
+    /// ([`RamLimits::default`](crate::RamLimits::default)). Changes that need more fail with
+    /// `ENOSPC`.
     #[must_use]
     pub fn ram() -> Self {
         Self::new(RamFs::new())
     }
 
-    /// An empty tree in memory, with these limits, owner and mode of its root directory.
+    /// Returns an empty tree in memory, with these limits, owner and mode of its root directory.
     ///
     /// ```
     /// use lightfoot::{RamLimits, RamOptions, Vfs};
@@ -54,15 +56,15 @@ impl Vfs {
         Self::new(RamFs::with_options(&options))
     }
 
-    /// A tree over your own file system.
+    /// Returns a tree over your own file system.
     #[must_use]
     pub fn new(fs: impl FileSystem) -> Self {
         Self { inner: vfs::Vfs::new(fs) }
     }
 
-    /// A tree over your own file system, whose cache holds at most `budget`.
-    /// [`View::mount_with_budget`](crate::View::mount_with_budget) does the same for a file system that is mounted in
-    /// a tree.
+    /// Returns a tree over your own file system, whose cache holds at most `budget`.
+    /// [`View::mount_with_budget`](crate::View::mount_with_budget) does the same for a file system
+    /// mounted in a tree.
     ///
     /// ```
     /// use lightfoot::{Budget, RamFs, Vfs};
@@ -76,7 +78,7 @@ impl Vfs {
         Self { inner: vfs::Vfs::with_budget(fs, budget) }
     }
 
-    /// A tree with options.
+    /// Returns a tree with options.
     ///
     /// ```
     /// use lightfoot::{RamFs, Vfs};
@@ -89,11 +91,12 @@ impl Vfs {
         Builder::default()
     }
 
-    /// A tree over the directory of the host at `path`, which other programs may change: cached entries are
-    /// revalidated after a second. [`HostFs`] with [`HostOptions`] has other choices;
-    /// [`View::mount`](crate::View::mount) mounts one beside others.
+    /// Returns a tree over the directory of the host at `path`, which other programs may change: a
+    /// walk checks cached entries again after a second. [`HostFs`] with [`HostOptions`] has other
+    /// choices; [`View::mount`](crate::View::mount) mounts a host directory in a tree.
     ///
-    /// Walks use the cache and get the rest from the host. They never leave the directory.
+    /// Walks use the cache, and request from the host the names that the cache does not have. Walks
+    /// never leave the directory.
     ///
     /// ```
     /// # let source = std::env::temp_dir().join(format!("lightfoot-doc-{}", std::process::id()));
@@ -114,7 +117,7 @@ impl Vfs {
         Ok(Self::new(HostFs::new(path, &HostOptions::default())?))
     }
 
-    /// A new context: at the root, with root's credentials, umask 022.
+    /// Returns a new context: at the root, with root's credentials, umask 022.
     #[must_use]
     pub fn context(&self) -> Context {
         Context::new(self.inner.context())
@@ -134,37 +137,38 @@ impl Vfs {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Vfs {
-    /// How often walks left the store-free mode for `reason`.
+    /// Returns how often walks left the mode without stores for `reason`.
     #[must_use]
     pub fn fallbacks(&self, reason: Fallback) -> u64 {
         self.inner.fallbacks(reason)
     }
 
-    /// Statistics of the caches. Visits every entry: for tests and reports.
+    /// Returns statistics of the caches. Visits every entry: for tests and reports.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         self.inner.stats()
     }
 
-    /// The table of whole paths ([`Builder::whole_paths`]). Examines every entry: for tests and reports.
+    /// Returns counts of the table of whole paths ([`Builder::whole_paths`]). Examines every entry:
+    /// for tests and reports.
     #[must_use]
     pub fn whole_path_stats(&self) -> WholePathStats {
         self.inner.whole_path_stats()
     }
 
-    /// The state of deferred freeing.
+    /// Returns the state of deferred freeing.
     #[must_use]
     pub fn rcu_stats(&self) -> RcuStats {
         self.inner.rcu_stats()
     }
 
-    /// How often, and how long, threads waited for the tree's locks, by the rank of the lock, outermost first. A thread
-    /// that finds a lock free counts nothing.
+    /// Returns how often, and how long, threads waited for the tree's locks, by the rank of the
+    /// lock, outermost first. A thread that gets a lock at once is not counted.
     pub fn lock_waits(&self) -> impl Iterator<Item = RankWaits> {
         self.inner.lock_waits()
     }
 
-    /// Waits until everything that was retired before this call is freed.
+    /// Waits until all memory that was retired before this call is freed.
     pub fn barrier(&self) {
         self.inner.barrier();
     }
@@ -186,18 +190,19 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The most that the cache of the root file system may hold.
+    /// Limits the cache of the root file system.
     pub fn budget(self, budget: Budget) -> Self {
         Self { inner: self.inner.budget(budget) }
     }
 
-    /// Finds whole paths by a table of at most `bytes` bytes, in front of the walk; 0, the default, means no table. See
-    /// [`vfs::Builder::whole_paths`] for the paths that it has.
+    /// Looks up whole paths in a table of at most `bytes` bytes before a walk; 0, the default,
+    /// means no table. See [`vfs::Builder::whole_paths`] for the paths that the table has.
     pub fn whole_paths(self, bytes: usize) -> Self {
         Self { inner: self.inner.whole_paths(bytes) }
     }
 
-    /// ShardedDirs every directory of the RAM file system at the first change of it. For tests; only debug builds do so.
+    /// Shards every directory of the RAM file system at the first change of the directory. For
+    /// tests; only debug builds do so.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     pub fn shards_every_directory(self, splits: bool) -> Self {
@@ -211,7 +216,7 @@ impl Builder {
         Self { inner: self.inner.records_every_path(records) }
     }
 
-    /// The tree, with the root file system `fs`.
+    /// Returns the tree, with the root file system `fs`.
     #[must_use]
     pub fn build(self, fs: impl FileSystem) -> Vfs {
         self.inner.build(fs).into()

@@ -6,14 +6,14 @@
 //! operations are in files by kind; rustdoc shows each as a group.
 //!
 //! # What it is not
-//! A path: it refers to its directory also after that was moved.
+//! A path: a view refers to the same directory even after a move of the directory.
 //!
 //! # How it is locked
-//! It does not change. For the objects that it refers to see `docs/locking.md`.
+//! Not: a view does not change. For the locks of its context and directory see `docs/locking.md`.
 //!
 //! # Where it comes from
-//! `openat(2)` and its kin for the handles, `std::fs` and `cap_std::fs::Dir` for the shape. `docs/std-fs.md` compares
-//! method by method.
+//! `openat(2)` and similar calls for the handles, `std::fs` and `cap_std::fs::Dir` for the shape.
+//! `docs/std-fs.md` compares method by method.
 
 // rustdoc shows the groups of methods in the order of these modules. The blank lines keep rustfmt from sorting them.
 mod files;
@@ -49,8 +49,8 @@ use std::sync::Arc;
 use vfs::Errno;
 use vfs::{Base, PathAt, PathRef, Resolve};
 
-/// The common part of [`Context`](crate::Context) and [`Dir`](crate::Dir): every operation on paths. A function that takes a `&View`
-/// works with both.
+/// The common part of [`Context`](crate::Context) and [`Dir`](crate::Dir): every operation on
+/// paths. A function that takes a `&View` works with a context and with a directory.
 ///
 /// ```
 /// use lightfoot::{Vfs, View};
@@ -85,7 +85,8 @@ pub struct View {
 }
 
 impl fmt::Debug for View {
-    /// The directory from which paths start, the limits of walks, and the credentials' user and group.
+    /// Writes the directory from which paths start, the limits of walks, and the credentials' user
+    /// and group.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let from = match self.held() {
             Some(held) => path_buf(self.inner.path_of(held)),
@@ -102,22 +103,23 @@ impl fmt::Debug for View {
 }
 
 impl View {
-    /// The view of a context: paths start from its working directory.
+    /// Returns the view of a context: paths start from its working directory.
     pub(crate) fn of_context(inner: Arc<vfs::Context>) -> Self {
         Self { inner, from: None }
     }
 
-    /// A view of this context, from a directory, or a file that may turn out not to be one.
+    /// Returns a view of this context that starts from `held`: a directory, or a file, from which
+    /// walks then fail.
     pub(crate) fn at(&self, held: PathRef, resolve: Resolve) -> Self {
         Self { inner: self.inner.clone(), from: Some((held, resolve)) }
     }
 
-    /// A view of another context, with this start and these limits.
+    /// Returns a view of another context, with this start and these limits.
     pub(crate) fn of(&self, context: vfs::Context) -> Self {
         Self { inner: Arc::new(context), from: self.from.clone() }
     }
 
-    /// The start and the limits of walks.
+    /// Returns the start and the limits of walks.
     pub(crate) fn base(&self) -> Base<'_> {
         match &self.from {
             None => Base::CWD,
@@ -125,22 +127,22 @@ impl View {
         }
     }
 
-    /// A path, and where it starts.
+    /// Returns a path and the directory from which it starts.
     pub(crate) fn path_at<'a>(&'a self, path: &'a impl AsPath) -> PathAt<'a> {
         PathAt::new(self.base(), path.as_path_bytes())
     }
 
-    /// The limits of walks.
+    /// Returns the limits of walks.
     pub(crate) fn limits(&self) -> Resolve {
         self.from.as_ref().map_or(Resolve::default(), |from| from.1)
     }
 
-    /// The directory of a [`Dir`](crate::Dir); `None` for a context.
+    /// Returns the directory of a [`Dir`](crate::Dir); `None` for a context.
     pub(crate) fn held(&self) -> Option<&PathRef> {
         self.from.as_ref().map(|from| &from.0)
     }
 
-    /// The part of the tree that a mount of the view serves.
+    /// Returns the part of the tree that a mount of the view serves.
     #[cfg(feature = "fuse")]
     pub(crate) fn part(&self, vfs: &vfs::Vfs) -> Result<::fuse::Part, Errno> {
         const KEPT: Resolve = Resolve::BENEATH.union(Resolve::IN_ROOT);

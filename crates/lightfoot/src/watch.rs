@@ -1,12 +1,14 @@
-//! Watches: the events of a watched place, one at a time, in a loop, or from an event loop.
+//! Watches: the events of a watched file or directory, one at a time, in a loop, or from an event
+//! loop.
 //!
 //! # What it is
 //! The core's watch, with an iterator, and with an eventfd for programs that wait for several things at once. The eventfd
 //! exists from the first call of [`Watch::descriptor`]. It is readable while events are queued.
 //!
 //! # How it is locked
-//! By the core's queue. The thread whose event finds no other queued adds to the eventfd. The thread that takes the last
-//! event resets it, then looks at the queue again: so an event that comes in between leaves it readable.
+//! By the core's queue. A thread that queues an event in an empty queue adds to the eventfd. A
+//! thread that takes the last event resets the eventfd, then looks at the queue again. So an event
+//! that comes between both steps leaves the eventfd readable.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
@@ -60,9 +62,9 @@ pub use vfs::EventKind;
 /// ```
 pub use vfs::Scope;
 
-/// A watcher's end: the queued events of one watched place. The watch ends when this is dropped.
+/// The queued events of one watched file or directory. A drop ends the watch.
 ///
-/// Threads may share it: each event is returned to one of them.
+/// Threads may share a watch: each event is returned to one thread.
 ///
 /// ```
 /// use lightfoot::{EventKind, Scope, Vfs};
@@ -89,7 +91,7 @@ impl Watch {
         Self { inner, bell: OnceLock::new() }
     }
 
-    /// The oldest queued event, if there is one. Does not block.
+    /// Returns the oldest queued event, if there is one. Does not block.
     #[must_use = "an event is given once"]
     pub fn try_next(&self) -> Option<Event> {
         let event = self.inner.try_next();
@@ -97,10 +99,11 @@ impl Watch {
         event
     }
 
-    /// The oldest event; blocks until there is one, for at most `timeout` (`None`: without a limit).
+    /// Returns the oldest event. Blocks until there is an event, for at most `timeout` (`None`:
+    /// without a limit).
     ///
-    /// `None` after the timeout, and after [`EventKind::Unmounted`](crate::EventKind::Unmounted) was returned: then no event
-    /// can come.
+    /// `None` after the timeout, and after [`EventKind::Unmounted`](crate::EventKind::Unmounted)
+    /// was returned, as no event can follow.
     #[must_use = "an event is given once"]
     pub fn next(&self, timeout: Option<Duration>) -> Option<Event> {
         let event = self.inner.next(timeout);
@@ -108,16 +111,20 @@ impl Watch {
         event
     }
 
-    /// The events in order. Before each one it blocks for at most `timeout` (`None`: without a limit), and ends after that, as
-    /// it does after [`EventKind::Unmounted`](crate::EventKind::Unmounted). `Some(Duration::ZERO)` does not block.
+    /// Returns the events in order. The iterator blocks for at most `timeout` before each event
+    /// (`None`: without a limit). It ends after a timeout, and after
+    /// [`EventKind::Unmounted`](crate::EventKind::Unmounted). `Some(Duration::ZERO)` does not
+    /// block.
     pub fn iter(&self, timeout: Option<Duration>) -> impl Iterator<Item = Event> {
         std::iter::from_fn(move || if timeout == Some(Duration::ZERO) { self.try_next() } else { self.next(timeout) })
     }
 
-    /// A descriptor that is readable while events are queued, for `poll(2)`, `epoll(7)`, mio, tokio's `AsyncFd`. When it is,
-    /// call [`Watch::try_next`] until that returns `None`. It can be readable without an event: another thread took that.
+    /// Returns a descriptor that is readable while events are queued, for `poll(2)`, `epoll(7)`,
+    /// mio, tokio's `AsyncFd`. When the descriptor is readable, call [`Watch::try_next`] until it
+    /// returns `None`. The descriptor can be readable without an event, if another thread took the
+    /// event.
     ///
-    /// Do not read from it.
+    /// Do not read from the descriptor.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM` of `eventfd(2)`.
@@ -126,20 +133,21 @@ impl Watch {
             return Ok(fd.as_fd());
         }
         let fd = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        // Another thread may come first; then this descriptor is closed.
+        // If another thread comes first, this descriptor is closed.
         let bell = self.bell.get_or_init(|| fd);
         let rung = bell.clone();
         self.inner.set_bell(move || ring(&rung));
         Ok(bell.as_fd())
     }
 
-    /// The number of queued events, with an overflow as one: `FIONREAD`, in events.
+    /// Returns the number of queued events, where an overflow counts as one: `FIONREAD`, in events
+    /// instead of bytes.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.inner.pending()
     }
 
-    /// The scope of the watch.
+    /// Returns the scope of the watch.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.inner.scope()
@@ -148,7 +156,7 @@ impl Watch {
     /// Makes the descriptor unreadable if no event is queued.
     fn reset(&self) {
         let Some(bell) = self.bell.get().filter(|_| self.inner.pending() == 0) else { return };
-        // EAGAIN: another thread did.
+        // EAGAIN: another thread has reset the eventfd.
         let _ = rustix::io::read(bell, &mut [0; 8]);
         if self.inner.pending() != 0 {
             ring(bell);

@@ -1,8 +1,9 @@
 //! The cache of contents: blocks of objects, within a budget of bytes.
 //!
 //! # What it is
-//! A block is found by its node, the version of the node's object, and its number. A new version of an object makes the blocks
-//! of the old one useless: they leave as the least used do.
+//! A block is found by its node, the version of the node's object, and its number. A new version of
+//! an object makes the blocks of the old version useless: the cache evicts them as it evicts the
+//! least used blocks.
 //!
 //! # How it is locked
 //! By the cache itself (`quick_cache`, in shards).
@@ -38,7 +39,7 @@ impl Weighter<BlockKey, Buffer> for ByBytes {
 pub(crate) struct Blocks(Cache<BlockKey, Buffer, ByBytes>);
 
 impl Blocks {
-    /// An empty cache with a budget of so many bytes.
+    /// Returns an empty cache with a budget of so many bytes.
     pub(crate) fn new(budget_bytes: u64) -> Self {
         let estimated = usize::try_from(budget_bytes / BLOCK).unwrap_or(usize::MAX).max(16);
         Self(Cache::with_weighter(estimated, budget_bytes, ByBytes))
@@ -63,7 +64,7 @@ impl Blocks {
         }
     }
 
-    /// The bytes in it, with their overhead.
+    /// Returns the bytes in it, with their overhead.
     pub(crate) fn weight(&self) -> u64 {
         self.0.weight()
     }

@@ -77,7 +77,7 @@ impl fmt::Display for BucketError {
 impl core::error::Error for BucketError {}
 
 impl Bucket {
-    /// The bucket and prefix of a URL.
+    /// Returns the bucket and prefix of a URL.
     ///
     /// # Errors
     /// [`BucketError::Url`].
@@ -93,7 +93,7 @@ impl Bucket {
         Ok(Self { name: name.into(), prefix: prefix.into(), endpoint: None, region: None, keys: None })
     }
 
-    /// An operator over it. Makes no request.
+    /// Returns an operator over it. Makes no request.
     ///
     /// # Errors
     /// If the endpoint is not a URL.

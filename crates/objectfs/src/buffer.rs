@@ -25,7 +25,7 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// An empty buffer, without changes. A write beyond `most` bytes fails with `EFBIG`.
+    /// Returns an empty buffer, without changes. A write beyond `most` bytes fails with `EFBIG`.
     pub(crate) fn new(most: u64) -> Self {
         Self { file: SpooledTempFile::new(IN_MEMORY), len: 0, most, is_dirty: false }
     }

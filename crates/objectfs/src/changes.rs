@@ -62,7 +62,7 @@ impl ObjectFs {
         }
     }
 
-    /// The key of a new name, without a slash at its end.
+    /// Returns the key of a new name, without a slash at its end.
     fn new_key(&self, dir: u64, name: &str) -> Result<String, Errno> {
         let key = self.key_of(dir)? + name;
         if is_key(&key) { Ok(key) } else { Err(Errno::EINVAL) }
@@ -197,7 +197,8 @@ impl ObjectFs {
 
 type Content<'n> = MutexGuard<'n, Option<Buffer>>;
 
-/// The write buffers of a file that moves and of the one that it replaces, locked in the order of their nodes.
+/// Returns the write buffers of a file that moves and of the one that it replaces, locked in the
+/// order of their nodes.
 fn contents_of<'n>(
     until: Deadline,
     node: &'n Node,

@@ -119,7 +119,8 @@ impl ObjectFs {
         content.as_mut().ok_or(Errno::EAGAIN)
     }
 
-    /// The attributes that the store reported last, or reports now, and the version that has them.
+    /// Returns the attributes that the store reported last, or reports now, and the version that
+    /// has them.
     fn known_meta(&self, until: Deadline, node: &Node) -> Result<(Meta, u64), Errno> {
         let known = || {
             let facts = node.facts();
@@ -132,7 +133,8 @@ impl ObjectFs {
         known().ok_or(Errno::EAGAIN)
     }
 
-    /// Whether a rename has moved a file from `key` since: a request for it fails with `ENOENT` then.
+    /// Returns whether a rename has moved a file from `key` since: a request for it fails with
+    /// `ENOENT` then.
     fn has_moved(&self, node: &Node, key: &str) -> Result<bool, Errno> {
         Ok(self.key_of(node.id)? != key)
     }
@@ -152,7 +154,7 @@ impl ObjectFs {
         Err(Errno::ESTALE)
     }
 
-    /// The attributes of a node, requested if they are not valid.
+    /// Returns the attributes of a node, requested if they are not valid.
     pub(crate) fn current_attr(&self, until: Deadline, node: &Node) -> Result<Attr, Errno> {
         let is_known = {
             let facts = node.facts();

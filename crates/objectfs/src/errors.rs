@@ -3,7 +3,7 @@
 use opendal::{Error, ErrorKind};
 use vfs::Errno;
 
-/// The errno for an error of the store, after all retries.
+/// Returns the errno for an error of the store, after all retries.
 pub(crate) fn errno_of(error: &Error) -> Errno {
     match error.kind() {
         ErrorKind::NotFound => Errno::ENOENT,
@@ -18,7 +18,7 @@ pub(crate) fn errno_of(error: &Error) -> Errno {
     }
 }
 
-/// The errno for an error of a temporary file.
+/// Returns the errno for an error of a temporary file.
 pub(crate) fn errno_of_io(error: &std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }

@@ -2,17 +2,17 @@
 
 use vfs::NAME_MAX;
 
-/// Whether a file can have this name.
+/// Returns whether a file can have this name.
 pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_MAX && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
 
-/// Whether the store can have this key: OpenDAL removes white space at both ends.
+/// Returns whether the store can have this key: OpenDAL removes white space at both ends.
 pub(crate) fn is_key(key: &str) -> bool {
     key.trim() == key
 }
 
-/// A name of a file, as text.
+/// Returns a name of a file, as text.
 pub(crate) fn text(name: &[u8]) -> Option<&str> {
     core::str::from_utf8(name).ok().filter(|name| is_name(name))
 }

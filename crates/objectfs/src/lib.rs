@@ -1,10 +1,12 @@
 //! An object store as a file system for `lightfoot-vfs`: a read-write tree over any operator of OpenDAL.
 //!
 //! # What it is
-//! [`ObjectFs`] shows objects as files and common prefixes as directories: the object `a/b` is the file `b` in the directory `a`.
-//! A directory that was made here has an object too, its marker `a/`. A listing brings the attributes of all names in it. A path
-//! whose directories are not in the cache is looked up as a whole. Reads are ranged and run ahead; a file is written as a whole
-//! when it is closed or synced. `docs/objects.md` is its manual.
+//! [`ObjectFs`] shows objects as files and common prefixes as directories: the object `a/b` is the
+//! file `b` in the directory `a`. A directory that was made through this file system has an object,
+//! its marker `a/`. A listing brings the attributes of all names in it. A path whose directories
+//! are not in the cache is looked up as a whole. Reads request ranges, and the next range ahead of
+//! a sequential read; a file is written as a whole when it is closed or synced. `docs/objects.md`
+//! is its manual.
 //!
 //! ```
 //! use lightfoot_objectfs::{ObjectFs, ObjectOptions};
@@ -18,22 +20,26 @@
 //! ```
 //!
 //! # What it is not
-//! A place for links or special files (`EOPNOTSUPP`), nor for modes, owners, or times that a program sets (`EPERM`). Nor one
-//! for two writers of one file: the last one that closes it wins.
+//! A place for links or special files (`EOPNOTSUPP`), nor for modes, owners, or times that a
+//! program sets (`EPERM`). Nor a place for two writers of one file: the contents of the writer that
+//! closes the file last remain.
 //!
 //! # How it is locked
-//! The table of nodes has a mutex, held for no request to the store. A file has two: `facts` (its attributes), held for no request
-//! either, and `content` (its write buffer), held while the object is loaded, written, copied or removed. Two contents are locked
-//! in the order of their nodes. `moves` is held shared by writers of objects and exclusively by the rename of a directory, before any
-//! content. Order: `moves`, `content`, table, `facts`. Each request to the store ends at the deadline of its caller, and so does
-//! waiting for a content.
+//! The table of nodes has a mutex, held for no request to the store. A file has two mutexes.
+//! `facts` protects its attributes, and no thread holds it during a request to the store. `content`
+//! protects its write buffer; a thread holds it while the object is loaded, written, copied or
+//! removed. A thread that needs two `content` locks takes them in the order of their nodes. Writers
+//! of objects hold `moves` shared, and the rename of a directory holds it exclusively, before any
+//! `content`. Order: `moves`, `content`, table, `facts`. Each request to the store, and each wait
+//! for a `content`, ends at the deadline of its caller.
 //!
 //! # Where it comes from
-//! The rules of s3fs and mountpoint-s3 for prefixes and markers; own code.
+//! The rules of s3fs and mountpoint-s3 for prefixes and markers.
 //!
 //! # Limitations
-//! If a bucket has an object `a` and objects below `a/`, the tree shows one of the two. Names must be UTF-8, and a path must not
-//! begin or end with white space (OpenDAL removes it). A listing of a directory is in memory as a whole.
+//! If a bucket has an object `a` and objects below `a/`, the tree shows one of the two. Names must
+//! be UTF-8, and a path must not begin or end with white space (OpenDAL removes it). The whole
+//! listing of a directory is in memory.
 
 #![forbid(unsafe_code)]
 

@@ -58,7 +58,7 @@ impl ObjectFs {
         Ok(())
     }
 
-    /// The entry, with attributes if they are valid for a time.
+    /// Returns the entry, with attributes if they are valid for a time.
     fn entry(&self, entry: &ListedNode, want: Want) -> Listed {
         let facts = entry.node.facts();
         if want.attributes && (is_fresh(facts.fetched, self.ttl) || facts.local.is_some() && !self.ttl.is_zero()) {
@@ -68,7 +68,7 @@ impl ObjectFs {
         Listed::new(DirEntry { name: entry.name.as_bytes().into(), ino: entry.node.id, kind }, entry.cookie)
     }
 
-    /// All names in the order of their cookies.
+    /// Returns all names in the order of their cookies.
     fn all_names(&self, until: Deadline, dir: &Arc<Node>) -> Result<Arc<[ListedNode]>, Errno> {
         let nodes = self.nodes.lock();
         let listed = if is_fresh(dir.facts().complete, self.ttl) {

@@ -74,7 +74,7 @@ impl ObjectFs {
         Ok(self.new_inode(&node, &facts))
     }
 
-    /// The answer that needs no request.
+    /// Returns the answer that needs no request.
     fn known_answer(&self, nodes: &mut Nodes, dir: u64, name: &str) -> Option<Result<NewInode, Errno>> {
         let has_all = is_fresh(nodes.get(dir)?.facts().complete, self.ttl);
         let absent = has_all.then_some(Err(Errno::ENOENT));
@@ -87,7 +87,7 @@ impl ObjectFs {
         if facts.is_gone { absent } else { None }
     }
 
-    /// Whether so many names of a directory are requested that one listing is cheaper.
+    /// Returns whether so many names of a directory are requested that one listing is cheaper.
     fn is_listing_due(&self, dir: &Node) -> bool {
         let mut facts = dir.facts();
         if self.ttl.is_zero() || facts.is_large {
@@ -100,7 +100,7 @@ impl ObjectFs {
         is_due
     }
 
-    /// The object `key`, or the prefix `key/`; the more likely one first.
+    /// Returns the object `key`, or the prefix `key/`; the more likely one first.
     fn find(&self, until: Deadline, key: &str, is_dir_likely: bool) -> Result<Option<Found>, Errno> {
         let dir = format!("{key}/");
         let is_dir = || if is_key(&dir) { self.store.has_names(until, &dir, false) } else { Ok(false) };

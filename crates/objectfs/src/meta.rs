@@ -14,7 +14,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Whether both are of the same contents. Some stores list objects without their ETags.
+    /// Returns whether both are of the same contents. Some stores list objects without their ETags.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         if self.has_etag == other.has_etag {
             return self.tag == other.tag;

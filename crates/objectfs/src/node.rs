@@ -1,11 +1,12 @@
 //! A file or directory of the tree.
 //!
 //! # What it is
-//! The last answer of the store about it, for how long that is valid, and the new contents of a
-//! file that is written.
+//! The last answer of the store about the file, how long this answer is valid, and the new contents
+//! of a file that is written.
 //!
 //! # How it is locked
-//! `facts` is a mutex for a few instructions, `content` one that its holder keeps during requests to the store.
+//! A thread holds the mutex `facts` for a few instructions, and the mutex `content` during requests
+//! to the store.
 
 use crate::buffer::Buffer;
 use crate::meta::Meta;
@@ -38,13 +39,13 @@ pub(crate) struct Facts {
     pub(crate) local: Option<Local>,
     /// Opens of a file.
     pub(crate) opens: u32,
-    /// Those that write.
+    /// The opens that write.
     pub(crate) writers: u32,
-    /// Its name was removed: its contents are in the buffer, and stay there.
+    /// The file's name was removed: its contents are in the buffer, and stay in the buffer.
     pub(crate) is_nameless: bool,
     /// A change that takes its name away has begun, with the contents locked.
     pub(crate) is_leaving: bool,
-    /// A listing of its directory did not have it.
+    /// A listing of the directory did not have the name.
     pub(crate) is_gone: bool,
     /// Of a directory: when a listing began that had all names.
     pub(crate) complete: Option<Instant>,
@@ -84,8 +85,8 @@ impl Node {
         }
     }
 
-    /// Makes opens wait until the name is removed, or stays. The caller has locked the contents,
-    /// and keeps the lock until it drops this.
+    /// Makes opens wait until the removal of the name has succeeded or failed. The caller has
+    /// locked the contents, and keeps the lock until it drops this.
     pub(crate) fn leave(&self) -> Leaving<'_> {
         self.facts().is_leaving = true;
         Leaving(self)
@@ -115,7 +116,7 @@ impl Node {
         }
     }
 
-    /// The write buffer, exclusively.
+    /// Returns the write buffer, exclusively.
     ///
     /// # Errors
     /// `ETIMEDOUT` at the deadline.
@@ -124,12 +125,12 @@ impl Node {
     }
 }
 
-/// Whether an answer of that time is still valid.
+/// Returns whether an answer from the time `at` is still valid.
 pub(crate) fn is_fresh(at: Option<Instant>, ttl: Duration) -> bool {
     left(at, ttl) > Duration::ZERO
 }
 
-/// For how long an answer of that time is still valid.
+/// Returns for how long an answer from the time `at` is still valid.
 pub(crate) fn left(at: Option<Instant>, ttl: Duration) -> Duration {
     at.map_or(Duration::ZERO, |at| ttl.saturating_sub(at.elapsed()))
 }
@@ -164,7 +165,7 @@ impl Facts {
         }
     }
 
-    /// Whether the buffer is still needed.
+    /// Returns whether the buffer is still needed.
     pub(crate) fn keeps_buffer(&self) -> bool {
         if self.is_nameless { self.opens > 0 } else { self.writers > 0 }
     }

@@ -33,7 +33,8 @@ impl Nodes {
         self.0.get(id)
     }
 
-    /// The key of `id`: of a directory with a slash at its end, of the root the empty one. `None` if it was removed.
+    /// Returns the key of `id`: of a directory with a slash at its end, of the root the empty one.
+    /// `None` if it was removed.
     pub(crate) fn key(&self, id: u64) -> Option<String> {
         let mut key = self.0.names_to(id)?.join("/");
         if id != ROOT && self.get(id)?.is_dir {
@@ -42,17 +43,17 @@ impl Nodes {
         Some(key)
     }
 
-    /// The node of `name` in `dir`, if there is one.
+    /// Returns the node of `name` in `dir`, if there is one.
     pub(crate) fn child(&self, dir: u64, name: &str) -> Option<&Arc<Node>> {
         self.0.child((dir, name)).map(|(_, node)| node)
     }
 
-    /// All nodes in `dir`, by name.
+    /// Returns all nodes in `dir`, by name.
     pub(crate) fn children(&self, dir: u64) -> impl Iterator<Item = (&str, &Arc<Node>)> {
         self.0.children(dir)
     }
 
-    /// The node of a name that the store has; a name of the other kind is another node.
+    /// Returns the node of a name that the store has; a name of the other kind is another node.
     pub(crate) fn known(&mut self, dir: u64, name: &str, is_dir: bool, is_cold: bool) -> Arc<Node> {
         let at = (dir, name);
         if let Some((id, node)) = self.0.child(at).filter(|(_, node)| node.is_dir == is_dir) {

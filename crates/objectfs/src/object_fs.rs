@@ -38,8 +38,9 @@ pub struct ObjectFs {
 }
 
 impl ObjectFs {
-    /// A file system over what `operator` shows. Its layers for timeouts and retries are added here. Starts two threads. The file
-    /// system must be used, and dropped, by threads that do not run tasks of tokio.
+    /// Returns a file system over what `operator` shows. Its layers for timeouts and retries are
+    /// added here. Starts two threads. The file system must be used, and dropped, by threads that
+    /// do not run tasks of tokio.
     ///
     /// # Errors
     /// If the threads cannot be started.
@@ -65,13 +66,13 @@ impl ObjectFs {
         self.store.check()
     }
 
-    /// The numbers of requests to the store; they go on counting.
+    /// Returns the numbers of requests to the store; they go on counting.
     #[must_use]
     pub fn calls(&self) -> Calls {
         self.store.calls.clone()
     }
 
-    /// The node of an inode.
+    /// Returns the node of an inode.
     ///
     /// # Errors
     /// `ESTALE` if it was removed and forgotten.
@@ -79,7 +80,7 @@ impl ObjectFs {
         self.nodes.lock().get(inode.node()).cloned().ok_or(Errno::ESTALE)
     }
 
-    /// The key of a node.
+    /// Returns the key of a node.
     ///
     /// # Errors
     /// `ESTALE` if it was removed.
@@ -87,7 +88,7 @@ impl ObjectFs {
         self.nodes.lock().key(node).ok_or(Errno::ESTALE)
     }
 
-    /// The attributes that all directories have.
+    /// Returns the attributes that all directories have.
     pub(crate) fn dir_attr(&self, node: u64) -> Attr {
         let (uid, gid) = self.options.owner;
         let (atime, mtime, ctime) = (self.began, self.began, self.began);
@@ -95,7 +96,7 @@ impl ObjectFs {
         Attr { ino: node, mode: S_IFDIR | 0o755, nlink: 1, uid, gid, atime, mtime, ctime, ..Attr::default() }
     }
 
-    /// The attributes of a node, as far as the node has them.
+    /// Returns the attributes of a node, as far as the node has them.
     pub(crate) fn attr(&self, node: &Node, facts: &Facts) -> Attr {
         if node.is_dir {
             return self.dir_attr(node.id);
@@ -108,7 +109,7 @@ impl ObjectFs {
         Attr { ino: node.id, mode, nlink, uid, gid, size, blocks, atime, mtime, ctime, ..Attr::default() }
     }
 
-    /// A node as an answer about its name.
+    /// Returns a node as an answer about its name.
     pub(crate) fn new_inode(&self, node: &Node, facts: &Facts) -> NewInode {
         let left = if facts.local.is_some() { self.ttl } else { left(facts.fetched, self.ttl) };
         let valid = Valid::For(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));

@@ -9,7 +9,8 @@ pub(crate) const PART: usize = 8 << 20;
 /// Options of an [`ObjectFs`](crate::ObjectFs). Fields may be added: end with `..ObjectOptions::default()`.
 #[derive(Clone, Debug)]
 pub struct ObjectOptions {
-    /// How long an answer of the store is used, at most: after that time changes by others are visible. 0: each use requests it.
+    /// The longest time for which an answer of the store is used: after this time changes by others
+    /// are visible. 0: each use requests the answer again.
     pub ttl: Duration,
     /// Bytes of contents that are cached.
     pub cache_bytes: u64,
@@ -19,7 +20,8 @@ pub struct ObjectOptions {
     pub timeout: Duration,
     /// Further tries after an error that may pass.
     pub retries: usize,
-    /// Directories are renamed by a copy of everything below them; else that fails with `EOPNOTSUPP`.
+    /// Directories are renamed by a copy of everything below them; without this option such a
+    /// rename fails with `EOPNOTSUPP`.
     pub copies_directories: bool,
     /// User and group of all files.
     pub owner: (u32, u32),

@@ -2,12 +2,14 @@
 //! ahead of them.
 //!
 //! # What it is
-//! A read that finds a block missing requests a range: the blocks that it needs, or a window if it begins where the last one
-//! ended. The window doubles each time up to [`MAX_WINDOW`]. Then the next window is requested in the background; the read that
-//! comes to it waits for that request.
+//! A read that finds a block missing requests a range: the blocks that it needs, or a window if the
+//! read begins where the last request ended. The window doubles each time up to [`MAX_WINDOW`].
+//! After each window the next window is requested in the background; a read that reaches the next
+//! window waits for that request.
 //!
 //! # How it is locked
-//! Reads of one open file that miss the cache take turns. Those that hit it take no lock of the open file.
+//! Reads of one open file that miss the cache take turns. Reads that hit the cache take no lock of
+//! the open file.
 
 use crate::blocks::{BLOCK, BlockKey};
 use crate::meta::Meta;
@@ -125,7 +127,7 @@ impl Reader {
 }
 
 impl Ahead {
-    /// The blocks to request for a read.
+    /// Returns the blocks to request for a read.
     fn next_range(&mut self, target: &Target<'_>, wanted: &Range<u64>) -> Range<u64> {
         let start = wanted.start / BLOCK * BLOCK;
         let is_sequential = self.next == (target.version, start) && start > 0;

@@ -54,7 +54,7 @@ impl Calls {
         self.0[kind as usize].load(Relaxed)
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     #[must_use]
     pub fn all(&self) -> u64 {
         self.0.iter().map(|count| count.load(Relaxed)).sum()
@@ -77,7 +77,7 @@ impl Deadline {
         Self(request.deadline)
     }
 
-    /// The time until the deadline.
+    /// Returns the time until the deadline.
     pub(crate) fn left(self) -> Option<Duration> {
         let left = |at: i64| u64::try_from(at.saturating_sub(prim::clock::monotonic_ns())).unwrap_or(0);
         self.0.map(|at| Duration::from_nanos(left(at)))
@@ -179,7 +179,7 @@ impl Store {
             .block_on(async { self.operator.lister_with("/").limit(1).await?.next().await.transpose().map(drop) })
     }
 
-    /// The object `key`; `None` if there is none.
+    /// Returns the object `key`; `None` if there is none.
     pub(crate) fn stat(&self, until: Deadline, key: &str) -> Result<Option<Found>, Errno> {
         self.calls.count(Counted::Stat);
         match self.ask(until, self.operator.stat(key)) {
@@ -190,7 +190,8 @@ impl Store {
         }
     }
 
-    /// Whether anything is below the prefix `dir`, which ends with a slash; with `beside_marker`, its marker does not count.
+    /// Returns whether anything is below the prefix `dir`, which ends with a slash; with
+    /// `beside_marker`, its marker does not count.
     pub(crate) fn has_names(&self, until: Deadline, dir: &str, beside_marker: bool) -> Result<bool, Errno> {
         self.calls.count(Counted::List);
         let first = async {
@@ -208,7 +209,8 @@ impl Store {
         }
     }
 
-    /// The names in the directory `dir`, a prefix with a slash at its end or the empty one; at most about `limit`.
+    /// Returns the names in the directory `dir`, a prefix with a slash at its end or the empty one;
+    /// at most about `limit`.
     pub(crate) fn list(&self, until: Deadline, dir: &str, limit: usize) -> Result<Names, Errno> {
         self.calls.count(Counted::List);
         let all = async {
@@ -221,7 +223,7 @@ impl Store {
         }
     }
 
-    /// Whether ranges can be requested of one version of an object only.
+    /// Returns whether ranges can be requested of one version of an object only.
     fn checks_versions(&self, meta: &Meta) -> bool {
         self.can.read_with_if_match && meta.has_etag
     }
@@ -248,7 +250,7 @@ impl Store {
         })
     }
 
-    /// The result of such a read. `Ok(None)`: the object is another one now.
+    /// Returns the result of such a read. `Ok(None)`: the object is another one now.
     pub(crate) fn finish_read(
         &self,
         until: Deadline,
@@ -265,7 +267,7 @@ impl Store {
         }
     }
 
-    /// An empty buffer.
+    /// Returns an empty buffer.
     pub(crate) fn buffer(&self) -> WriteBuffer {
         WriteBuffer::new(self.max_file)
     }
@@ -419,12 +421,12 @@ fn joined(ended: Option<Result<opendal::Result<()>, tokio::task::JoinError>>) ->
     }
 }
 
-/// Whether two paths are the same but for a slash at the end.
+/// Returns whether two paths are the same but for a slash at the end.
 fn is_same(one: &str, other: &str) -> bool {
     one.trim_end_matches('/') == other.trim_end_matches('/')
 }
 
-/// The names of a listing of the prefix `dir`. Names that no file can have are left out.
+/// Returns the names of a listing of the prefix `dir`. Names that no file can have are left out.
 async fn gather(list: &mut Lister, dir: &str, limit: usize) -> opendal::Result<Names> {
     let mut names = Names { names: Vec::new(), has_marker: false, is_complete: true };
     while let Some(entry) = list.next().await {
@@ -462,7 +464,8 @@ fn meta_of(metadata: &Metadata, size: u64) -> Meta {
     Meta { size, mtime, tag: tag.into(), has_etag: etag.is_some() }
 }
 
-/// The attributes of an object that was just written: the store returns at most its tag, not its time.
+/// Returns the attributes of an object that was just written: the store returns at most its tag,
+/// not its time.
 fn written_meta(metadata: &Metadata, size: u64) -> Meta {
     let now = prim::clock::now_ns();
     let meta = meta_of(metadata, size);

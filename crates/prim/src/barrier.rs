@@ -4,11 +4,12 @@
 //! # A later refusal
 //! A system that has granted `membarrier(2)` may refuse it later: the program installs a seccomp
 //! filter. Then [`Asymmetric::expensive`] changes the instance to full fences on both sides.
-//! Sections that began before, with a compiler fence only, need one last barrier: the thread runs
-//! once on every CPU on which a thread of the process may run (`sched_setaffinity(2)`). Each of
-//! these threads is switched out meanwhile, or was before, and the scheduler's switch is a full
-//! fence: `membarrier(2)` itself relies on that for threads that do not run. If the system refuses
-//! that too, the barrier fails, and the caller must free nothing.
+//! Sections that began before this change, with a compiler fence only, need one last barrier: the
+//! calling thread runs once on every CPU on which a thread of the process may run
+//! (`sched_setaffinity(2)`). So each other thread is switched out at some moment, and the
+//! scheduler's switch is a full fence: `membarrier(2)` itself relies on it for threads that do not
+//! run. If the system refuses `sched_setaffinity(2)`, the barrier fails, and the caller must free
+//! nothing.
 //!
 //! Source: liburcu's `memb` flavour; `membarrier(2)`; the tour of all CPUs is `synchronize_sched` of Linux 2.6.
 
@@ -61,14 +62,16 @@ pub struct Asymmetric {
 }
 
 impl Asymmetric {
-    /// A barrier whose cheap side is a compiler fence if the system allows that, unless `fences` is set.
+    /// Returns a barrier whose cheap side is a compiler fence if the system allows that, unless
+    /// `fences` is set.
     #[must_use]
     pub fn new(fences: bool) -> Self {
         let fences = fences || !register();
         Self { is_fence: AtomicBool::new(fences), all_fence: AtomicBool::new(fences) }
     }
 
-    /// Whether the cheap side must execute a full fence. It calls this after a compiler fence that follows its store.
+    /// Returns whether the cheap side must execute a full fence. It calls this after a compiler
+    /// fence that follows its store.
     #[inline(always)]
     #[must_use]
     pub fn is_fence(&self) -> bool {
@@ -141,8 +144,8 @@ fn run_on_every_cpu() -> bool {
     went_to_all
 }
 
-/// The CPUs on which any thread of this process may run now. A thread that is started, or gets other CPUs, later, is
-/// switched out for that.
+/// Returns the CPUs on which any thread of this process may run now. A thread that is started, or
+/// gets other CPUs, later, is switched out for that.
 #[cfg(not(loom))]
 fn cpus_of_all_threads() -> Option<rustix::thread::CpuSet> {
     let mut cpus = rustix::thread::CpuSet::new();
@@ -152,7 +155,7 @@ fn cpus_of_all_threads() -> Option<rustix::thread::CpuSet> {
             Ok(own) => {
                 (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| own.is_set(cpu)).for_each(|cpu| cpus.set(cpu))
             }
-            // It has ended.
+            // The thread has ended.
             Err(rustix::io::Errno::SRCH) => {}
             Err(_) => return None,
         }

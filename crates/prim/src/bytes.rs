@@ -1,6 +1,6 @@
 //! Sixteen bytes at once, with the vector unit where there is one.
 
-/// The 16 bytes of `bytes` from `at` on, lowest first; `None` if `bytes` ends before.
+/// Returns the 16 bytes of `bytes` from `at` on, lowest first; `None` if `bytes` ends before.
 #[inline(always)]
 #[must_use]
 pub fn load_16(bytes: &[u8], at: usize) -> Option<u128> {
@@ -14,7 +14,7 @@ pub fn load_16(bytes: &[u8], at: usize) -> Option<u128> {
     }
 }
 
-/// One bit for each of the 16 bytes of `bytes` (lowest byte first) that equals `wanted`.
+/// Returns one bit for each of the 16 bytes of `bytes` (lowest byte first) that equals `wanted`.
 #[inline(always)]
 #[must_use]
 pub fn matches(bytes: u128, wanted: u8) -> u32 {

@@ -1,7 +1,8 @@
 //! Hints for a simulated machine: how long private work takes, and accesses that it must not
 //! charge. Nothing in production.
 
-/// A cost hint: `ns` nanoseconds of private work. Nothing in production; virtual time on a simulated machine.
+/// Charges `ns` nanoseconds of private work, in virtual time, on a simulated machine. Does nothing
+/// in production.
 #[inline(always)]
 pub fn cost(_ns: u64) {}
 
@@ -12,7 +13,7 @@ pub fn uncharged<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// The thread is idle for `ns` nanoseconds and frees its CPU. Nothing in production; virtual time on a simulated
-/// machine.
+/// Makes the thread idle for `ns` nanoseconds of virtual time, with its CPU free for others. Does
+/// nothing in production.
 #[inline(always)]
 pub fn idle(_ns: u64) {}

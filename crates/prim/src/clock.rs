@@ -9,7 +9,7 @@ pub fn now_ns() -> i64 {
     nanos(clock_gettime(ClockId::RealtimeCoarse))
 }
 
-/// Monotonic time in nanoseconds from an arbitrary start, fine-grained; for intervals.
+/// Returns the monotonic time in nanoseconds from an arbitrary start, fine-grained; for intervals.
 #[inline]
 #[must_use]
 pub fn monotonic_ns() -> i64 {

@@ -129,23 +129,23 @@ mod imp {
     }
 }
 
-/// The index that the calling thread owns until it ends: small, dense, reused.
+/// Returns the index that the calling thread owns until it ends: small, dense, reused.
 #[inline(always)]
 #[must_use]
 pub fn id() -> usize {
     imp::id()
 }
 
-/// Whether the calling thread still owns index `id`. `false` in a destructor that runs after the
-/// index was returned (the destructor of a later `pthread_key_create(3)`): per-CPU state of that
-/// index may then belong to another thread.
+/// Returns whether the calling thread still owns index `id`. Returns `false` in a destructor that
+/// runs after the thread returned the index (a destructor of a later `pthread_key_create(3)`): the
+/// index and its per-CPU state may then belong to another thread.
 #[inline(always)]
 #[must_use]
 pub fn is(id: usize) -> bool {
     imp::is(id)
 }
 
-/// One more than the highest index used so far.
+/// Returns one more than the highest index used so far.
 #[must_use]
 pub fn count() -> usize {
     imp::count()

@@ -57,7 +57,7 @@ mod tests {
         assert!(clone_range((reader.as_fd(), 0), (writer.as_fd(), 0), 0).is_err());
     }
 
-    /// A file without a name, with this text.
+    /// Returns a file without a name, with this text.
     fn tempfile(text: &[u8]) -> std::fs::File {
         use std::io::Write;
         use std::os::unix::fs::OpenOptionsExt;

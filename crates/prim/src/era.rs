@@ -1,9 +1,10 @@
 //! The era: a number that changes in the child of a `fork(2)`.
 //!
 //! # What it is
-//! A child has the memory of its parent and one thread. State that other threads of the parent would have changed back
-//! (a lock, a reader's slot, a background thread) stays as it was at that moment, for ever. Such state remembers the
-//! era it was made in; in another era nothing may wait for it.
+//! A child has the memory of its parent and one thread. State that other threads of the parent
+//! would have changed back (a lock, a reader's slot, a background thread) stays for ever as it was
+//! at the fork. Such state remembers the era in which it was made; in another era no thread may
+//! wait for it.
 //!
 //! # How it works
 //! A word in a page that the kernel fills with zeros in a child (`MADV_WIPEONFORK`, Linux 4.14); the first thread that
@@ -60,7 +61,7 @@ mod imp {
     }
 }
 
-/// The era of this process: the same number until a fork, another one in the child.
+/// Returns the era of this process: the same number until a fork, another one in the child.
 #[inline]
 #[must_use]
 pub fn current() -> u32 {

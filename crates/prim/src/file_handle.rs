@@ -21,7 +21,7 @@ struct Raw {
     bytes: [u8; MOST],
 }
 
-/// The handle of a descriptor's file: its type, and its bytes.
+/// Returns the handle of a descriptor's file: its type, and its bytes.
 ///
 /// # Errors
 /// `EOPNOTSUPP` if the file system has no handles; `EPERM`, `ENOSYS` by a filter of system calls.

@@ -26,8 +26,8 @@ impl Drop for Caller {
     fn drop(&mut self) {}
 }
 
-/// Until the result is dropped, the calling thread's spinning counts for `_name`, as for a function in a profile by
-/// callers. They nest; they end in the reverse order.
+/// Until the result is dropped, the calling thread's spinning counts for `_name`, as for a function
+/// in a profile by callers. Such scopes nest, and end in the reverse order.
 #[inline(always)]
 pub fn caller(_name: &'static str) -> Caller {
     Caller { not_send: core::marker::PhantomData }

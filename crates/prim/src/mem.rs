@@ -53,19 +53,19 @@ impl Mapping {
         NonNull::new(start.cast()).map(|start| Self { start, len })
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -77,8 +77,8 @@ impl Mapping {
     /// pages.
     ///
     /// # Safety
-    /// No thread refers to these bytes, or to a part of them, during the call, except to atomics for which zeros are a
-    /// value.
+    /// During the call no thread refers to any of these bytes, except to atomics for which zeros
+    /// are a value.
     ///
     /// # Panics
     /// If the range is not inside the mapping.

@@ -15,13 +15,13 @@
 pub struct PerMachine<T: 'static>(imp::Lazy<T>);
 
 impl<T> PerMachine<T> {
-    /// A value that `make` makes at first use.
+    /// Returns a value that `make` makes at first use.
     #[must_use]
     pub const fn new(make: fn() -> T) -> Self {
         Self(imp::new(make))
     }
 
-    /// The machine's value. It does not move, and lives as long as the machine.
+    /// Returns the machine's value. It does not move, and lives as long as the machine.
     #[inline(always)]
     pub fn get(&'static self) -> &'static T {
         imp::get(&self.0)

@@ -26,8 +26,8 @@ pub struct PerCpu<T> {
 }
 
 impl<T> PerCpu<T> {
-    /// An array whose slots `make` makes, some now and the others at first use. A simulated machine does not charge for
-    /// it.
+    /// Returns an array whose slots `make` makes, some now and the others at first use. A simulated
+    /// machine does not charge for it.
     #[must_use]
     pub fn new(make: fn() -> T) -> Self {
         Self::with_first(FIRST, make)
@@ -45,13 +45,13 @@ impl<T> PerCpu<T> {
         Self { first, more: [const { OnceLock::new() }; SEGMENTS], make }
     }
 
-    /// The slot of the calling thread.
+    /// Returns the slot of the calling thread.
     #[inline(always)]
     pub fn this(&self) -> &T {
         self.get(cpu::id())
     }
 
-    /// The slot of index `id`, made if it does not exist yet.
+    /// Returns the slot of index `id`, made if it does not exist yet.
     ///
     /// # Panics
     /// If `id` is beyond two million, which [`cpu::id`] never returns.

@@ -47,7 +47,7 @@ pub fn carry(value: Option<Carried>) -> Option<Carried> {
     CARRIED.try_with(|carried| carried.replace(value)).ok().flatten()
 }
 
-/// A copy of the value that the calling thread carries, if it is a `T`.
+/// Returns a copy of the value that the calling thread carries, if it is a `T`.
 #[must_use]
 pub fn carried<T: Clone + 'static>() -> Option<T> {
     CARRIED.try_with(|carried| carried.borrow().as_deref()?.downcast_ref().cloned()).ok().flatten()

@@ -15,7 +15,7 @@ type Parts = [__m128i; 4];
 type Parts = [u64; 8];
 
 impl Line {
-    /// The line with these words.
+    /// Returns the line with these words.
     #[inline(always)]
     #[must_use]
     pub fn from_words(words: [u64; 8]) -> Self {
@@ -23,7 +23,7 @@ impl Line {
         Self(unsafe { core::mem::transmute::<[u64; 8], Parts>(words) })
     }
 
-    /// Its words, the first one first.
+    /// Returns the words of the line, in order.
     #[inline(always)]
     #[must_use]
     pub fn words(&self) -> [u64; 8] {
@@ -32,10 +32,10 @@ impl Line {
     }
 }
 
-/// The line at `address`, loaded from its lower to its higher addresses while other threads may
-/// store to it: each aligned word of it is one that some thread stored, as by a relaxed load, and a
-/// later word is not older than an earlier one, as by Acquire loads. `None` where this machine does
-/// not have the load: then the caller must load the words.
+/// Returns the line at `address`, loaded from its lower to its higher addresses while other threads
+/// may store to it: each aligned word of it is one that some thread stored, as by a relaxed load,
+/// and a later word is not older than an earlier one, as by Acquire loads. `None` where this
+/// machine does not have the load: then the caller must load the words.
 ///
 /// # Safety
 /// `address` is aligned to 64 bytes, and behind it are 64 initialized bytes of atomics.

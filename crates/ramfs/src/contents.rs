@@ -1,11 +1,12 @@
 //! The contents of one file: pages by number, with holes between.
 //!
-//! The pages come from the file system's pool, which returns free ones to the system. Files may share pages, until one of them
-//! changes such a page: then it gets a copy.
+//! The pages come from the file system's pool, which returns free ones to the system. Files may
+//! share pages. A file that changes a shared page gets a copy of the page first.
 //!
 //! # What it is not
-//! Aware of the file's length: past the end there is nothing, or reserved pages of zeros. It does not apply limits: the
-//! methods that take pages call back first, those that free pages return how many.
+//! Aware of the file's length: past the end there is nothing, or reserved pages of zeros. Nor does
+//! this module apply limits: methods that take pages call back first, methods that free pages
+//! return their number.
 //!
 //! # How it is locked
 //! By the caller.
@@ -48,7 +49,7 @@ impl Stored {
         }
     }
 
-    /// The bytes, to change them: `ENOMEM` if they must be copied first.
+    /// Returns the bytes, to change them: `ENOMEM` if they must be copied first.
     #[inline]
     fn bytes_mut(&mut self, pool: &PagePool) -> Result<&mut [u8; PAGE], Errno> {
         if matches!(self, Self::Shared(_)) {
@@ -76,12 +77,12 @@ impl Stored {
 }
 
 impl Contents {
-    /// The storage that is taken, in units of 512 bytes.
+    /// Returns the storage that is taken, in units of 512 bytes.
     pub(crate) fn blocks(&self) -> u64 {
         self.pages.len() as u64 * BLOCKS
     }
 
-    /// The storage that is taken, in bytes.
+    /// Returns the storage that is taken, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.pages.len() as u64 * PAGE_BYTES
     }
@@ -109,7 +110,8 @@ impl Contents {
         for (number, within, part) in parts(offset, data.len()) {
             let page = match self.pages.entry(number) {
                 Entry::Occupied(page) => page.into_mut().bytes_mut(pool),
-                // The page first: the page that `room` has charged for is there.
+                // Gets the page before it calls `room`, so that `room` charges only for a page that
+                // exists.
                 Entry::Vacant(place) => new_page(pool)
                     .and_then(|page| room().map(|()| page))
                     .and_then(|page| place.insert(Stored::Own(page)).bytes_mut(pool)),
@@ -136,7 +138,7 @@ impl Contents {
         Ok(gone.len() as u64 * PAGE_BYTES)
     }
 
-    /// Bytes of storage that [`Contents::reserve`] would take for `range`.
+    /// Returns the bytes of storage that [`Contents::reserve`] would take for `range`.
     pub(crate) fn missing(&self, range: &Range<u64>) -> u64 {
         let touched = touched(range);
         let there = self.pages.range(touched.clone()).count() as u64;
@@ -153,7 +155,8 @@ impl Contents {
         Ok(())
     }
 
-    /// Copies the pages that `range` touches, if others have them: `ENOMEM`. Then no change of them fails.
+    /// Copies the pages that `range` touches, if others have them: `ENOMEM`. After this call no
+    /// change of these pages fails.
     pub(crate) fn make_own(&mut self, pool: &PagePool, range: &Range<u64>) -> Result<(), Errno> {
         self.pages.range_mut(touched(range)).try_for_each(|(_, page)| page.make_own(pool))
     }
@@ -185,7 +188,7 @@ impl Contents {
         Ok(gone.len() as u64 * PAGE_BYTES)
     }
 
-    /// The pages that `range` touches, which are shared after this call.
+    /// Returns the pages that `range` touches, which are shared after this call.
     pub(crate) fn share(&mut self, range: &Range<u64>) -> Shares {
         let numbers = touched(range);
         // Stands on a page's place while the page moves into its `Arc`.
@@ -211,7 +214,7 @@ impl Contents {
         shares
     }
 
-    /// Bytes of storage that [`Contents::put`] would replace.
+    /// Returns the bytes of storage that [`Contents::put`] would replace.
     pub(crate) fn stored(&self, range: &Range<u64>) -> u64 {
         self.pages.range(touched(range)).count() as u64 * PAGE_BYTES
     }
@@ -223,13 +226,13 @@ impl Contents {
         self.pages.extend(shares.into_iter().map(|(at, page)| (numbers.start + at, Stored::Shared(page))));
     }
 
-    /// The first byte from `offset` on that has storage.
+    /// Returns the first byte from `offset` on that has storage.
     pub(crate) fn next_data(&self, offset: u64) -> Option<u64> {
         let (&number, _) = self.pages.range(place(offset).0..).next()?;
         Some(offset.max(number * PAGE_BYTES))
     }
 
-    /// The first byte from `offset` on that has no storage.
+    /// Returns the first byte from `offset` on that has no storage.
     pub(crate) fn next_hole(&self, offset: u64) -> u64 {
         let first = place(offset).0;
         let run = (first..).zip(self.pages.range(first..)).take_while(|(number, (at, _))| number == *at).count();
@@ -237,23 +240,24 @@ impl Contents {
     }
 }
 
-/// A page of zeros: `ENOMEM`.
+/// Returns a page of zeros: `ENOMEM`.
 fn new_page(pool: &PagePool) -> Result<Page, Errno> {
     pool.page().ok_or(Errno::ENOMEM)
 }
 
-/// The numbers of the pages that `range` touches.
+/// Returns the numbers of the pages that `range` touches.
 fn touched(range: &Range<u64>) -> Range<u64> {
     let first = range.start / PAGE_BYTES;
     first..range.end.div_ceil(PAGE_BYTES).max(first)
 }
 
-/// The page that holds the byte at `offset`, and where in it.
+/// Returns the page that holds the byte at `offset`, and where in it.
 fn place(offset: u64) -> (u64, usize) {
     (offset / PAGE_BYTES, (offset % PAGE_BYTES) as usize)
 }
 
-/// The pages that `len` bytes from `offset` on touch: number, place in the page, range of the buffer.
+/// Returns the pages that `len` bytes from `offset` on touch: number, place in the page, range of
+/// the buffer.
 fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
     let mut done = 0;
     core::iter::from_fn(move || {

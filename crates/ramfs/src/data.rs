@@ -1,21 +1,24 @@
 //! The data of one inode: contents, extended attributes and flags, and the number of the user who pays for them.
 //!
 //! # What it is
-//! The file system makes the [`Data`] of an inode when a caller first writes contents, or sets an attribute or a flag. An inode without
-//! these has no `Data`. The file system charges storage to the [`Limits`] before it uses it.
+//! The file system makes the [`Data`] of an inode when a caller first writes contents, or sets an
+//! attribute or a flag. An inode without any of these has no `Data`. The file system charges
+//! storage to the [`Limits`] before it uses the storage.
 //!
 //! # How it is locked
-//! One [`BiasedRwLock`] for all of it, so that a read is atomic against writes and threads that read one file write no line in
-//! common; the locks of `limits` nest inside. The file system has the slots of the readers.
+//! One [`BiasedRwLock`] protects all data of an inode. So a read is atomic against writes, and
+//! threads that read one file write to no common cache line. The locks of `limits` nest inside. The
+//! file system has the slots of the readers.
 //!
 //! # Cost of shared pages
-//! Each file is charged for all of its pages, also for those that it shares with others. So a write to a file that shares pages needs
-//! no room, and the owner of the other file has no effect on the charge. The file system may take less memory than it reports.
+//! Each file is charged for all of its pages, the pages that it shares with other files included.
+//! So a write to a file that shares pages needs no room, and the owner of the other file has no
+//! effect on the charge. The file system may take less memory than it reports.
 //!
 //! # Limitations
-//! The charge follows `chown(2)` in the order of the calls of `set_attr`. If two calls run at once and their changes take
-//! effect in the other order, the charge stays with the wrong one of the two owners. It is returned to the account from
-//! which it was taken in any case.
+//! The charge follows `chown(2)` in the order of the calls of `set_attr`. If two calls run at once
+//! and their changes take effect in the other order, the charge stays with the wrong one of the two
+//! owners. In any case the charge is returned to the account from which it was taken.
 
 use crate::contents::{Contents, PAGE_BYTES, Shares};
 use crate::limits::{Amount, Limits, QuotaHandle};
@@ -86,7 +89,7 @@ impl Data {
         }
     }
 
-    /// The names beyond the first that are still charged.
+    /// Returns the names beyond the first that are still charged.
     pub(crate) fn links(&self, readers: &BiasedReaders) -> u64 {
         self.state.read(readers).links
     }
@@ -112,7 +115,7 @@ impl Data {
         Ok(state.contents.blocks())
     }
 
-    /// The pages that `range` touches, which are shared after this call.
+    /// Returns the pages that `range` touches, which are shared after this call.
     pub(crate) fn share(&self, readers: &BiasedReaders, range: &Range<u64>) -> Shares {
         self.state.write(readers).contents.share(range)
     }
@@ -128,7 +131,7 @@ impl Data {
         Ok(state.contents.blocks())
     }
 
-    /// The storage taken, in units of 512 bytes.
+    /// Returns the storage taken, in units of 512 bytes.
     pub(crate) fn blocks(&self, readers: &BiasedReaders) -> u64 {
         self.state.read(readers).contents.blocks()
     }
@@ -154,7 +157,8 @@ impl Data {
         Ok(state.contents.blocks())
     }
 
-    /// The first offset from `offset` on with storage, or without; `None` if there is none before the end.
+    /// Returns the first offset from `offset` on with storage, or without; `None` if there is none
+    /// before the end.
     pub(crate) fn seek(&self, readers: &BiasedReaders, offset: u64, what: SeekFor) -> Option<u64> {
         let state = self.state.read(readers);
         match what {
@@ -163,12 +167,12 @@ impl Data {
         }
     }
 
-    /// The value of an extended attribute: `ENODATA`.
+    /// Returns the value of an extended attribute: `ENODATA`.
     pub(crate) fn xattr(&self, readers: &BiasedReaders, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         self.state.read(readers).xattrs.get(name)
     }
 
-    /// The names of all extended attributes.
+    /// Returns the names of all extended attributes.
     pub(crate) fn xattr_names(&self, readers: &BiasedReaders) -> Vec<Box<[u8]>> {
         self.state.read(readers).xattrs.names()
     }
@@ -196,7 +200,7 @@ impl Data {
         self.state.read(readers).flags
     }
 
-    /// Replaces them.
+    /// Replaces the flags of the inode.
     pub(crate) fn set_flags(&self, readers: &BiasedReaders, flags: InodeFlags) {
         self.state.write(readers).flags = flags;
     }
@@ -213,7 +217,7 @@ impl Data {
         Ok(())
     }
 
-    /// The user who is charged, and the number of bytes.
+    /// Returns the user who is charged, and the number of bytes.
     pub(crate) fn charge(&self, readers: &BiasedReaders) -> (u32, u64) {
         let state = self.state.read(readers);
         (state.owner, state.bytes())
@@ -238,7 +242,7 @@ mod tests {
         Limits::new(&RamLimits { bytes: Some(PAGES * PAGE_BYTES), inodes: None, per_user: Some(per_user) })
     }
 
-    /// A charge of `limits`, with a pool that stays for as long as the test.
+    /// Returns a charge of `limits`, with a pool that stays for as long as the test.
     fn charge(limits: &Limits) -> Charge<'_> {
         Charge { limits, pool: Box::leak(Box::default()), readers: readers(), privileged: false }
     }

@@ -9,8 +9,9 @@
 //! Persistent: nothing survives the process.
 //!
 //! # How it is locked
-//! A `BiasedRwLock` for each file's data; no thread holds two of them. Inode numbers, bytes and inodes come from per-CPU stocks, so
-//! that threads that make and fill files share no cache line for it until little is left.
+//! A `BiasedRwLock` for each file's data; no thread holds two of them. Inode numbers, bytes and
+//! inodes come from per-CPU stocks, so that threads that make and fill files share no cache line
+//! for these counts until little is left.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
@@ -53,9 +54,9 @@ const LONG_LINK: u64 = 128;
 pub struct RamOptions {
     /// Permission bits of the root directory (07777).
     pub mode: u32,
-    /// Its owner.
+    /// The owner of the root directory.
     pub uid: u32,
-    /// Its group.
+    /// The group of the root directory.
     pub gid: u32,
     /// The limits of all users together and of each user.
     pub limits: RamLimits,
@@ -74,13 +75,13 @@ impl Default for RamOptions {
 /// See the [crate documentation](crate).
 #[derive(Debug)]
 pub struct RamFs {
-    /// Random bytes, with which the ids of files begin: they separate these ids from another file
-    /// system's.
+    /// Random bytes, with which the ids of files begin, so that they differ from the ids of another
+    /// file system.
     instance: [u8; 16],
     root: Attr,
     limits: Limits,
     pool: PagePool,
-    /// Of files' contents.
+    /// The reader slots of the locks of files' data.
     readers: BiasedReaders,
     case_insensitive: bool,
     /// The first inode number that is in no range yet.
@@ -94,25 +95,26 @@ pub struct RamFs {
 struct InoRange(AtomicU64);
 
 impl RamFs {
-    /// An empty file system with the [default options](RamOptions).
+    /// Returns an empty file system with the [default options](RamOptions).
     #[must_use]
     pub fn new() -> Self {
         Self::with_options(&RamOptions::default())
     }
 
-    /// An empty file system whose root directory has these permission bits, owner and group.
+    /// Returns an empty file system whose root directory has these permission bits, owner and
+    /// group.
     #[must_use]
     pub fn with_root(mode: u32, uid: u32, gid: u32) -> Self {
         Self::with_options(&RamOptions { mode, uid, gid, ..RamOptions::default() })
     }
 
-    /// An empty file system with these limits.
+    /// Returns an empty file system with these limits.
     #[must_use]
     pub fn with_limits(limits: RamLimits) -> Self {
         Self::with_options(&RamOptions { limits, ..RamOptions::default() })
     }
 
-    /// An empty file system. The root directory exists whatever the limits are.
+    /// Returns an empty file system. The root directory exists whatever the limits are.
     #[must_use]
     pub fn with_options(options: &RamOptions) -> Self {
         let &RamOptions { mode, uid, gid, case_insensitive, limits } = options;
@@ -144,7 +146,7 @@ impl RamFs {
         }
     }
 
-    /// A number that no inode of this file system has had before.
+    /// Returns a number that no inode of this file system has had before.
     #[inline(always)]
     fn next_ino(&self) -> u64 {
         let own = &self.own_range.this().0;
@@ -196,7 +198,8 @@ impl RamFs {
         }
     }
 
-    /// The data of an inode, made if there is none yet. `EIO` if it has another file system's data, which would be a bug.
+    /// Returns the data of an inode, made if there is none yet. `EIO` if it has another file
+    /// system's data, which would be a bug.
     fn data_of<'i>(&self, inode: &'i Inode) -> Result<&'i Data, Errno> {
         inode.data_or(|| Data::new(&self.readers, inode.attr().uid)).ok_or(Errno::EIO)
     }
@@ -210,7 +213,7 @@ impl RamFs {
 const FLAGS: InodeFlags =
     InodeFlags::IMMUTABLE.union(InodeFlags::APPEND).union(InodeFlags::NODUMP).union(InodeFlags::NOATIME);
 
-/// The charge for an inode without its [`Data`]: the inode and the body of a long link.
+/// Returns the charge for an inode without its [`Data`]: the inode and the body of a long link.
 fn without_data(mode: u32, size: u64) -> Amount {
     let is_long = mode & S_IFMT == S_IFLNK && size >= LONG_LINK;
     Amount { bytes: if is_long { PAGE_BYTES } else { 0 }, inodes: 1 }
@@ -248,7 +251,8 @@ impl FileSystem for RamFs {
         }
     }
 
-    /// The instance and the inode number, which no other inode ever has: an id ends with its file or with the file system.
+    /// Returns the instance and the inode number, which no other inode ever has: an id ends with
+    /// its file or with the file system.
     fn id(&self, inode: &Inode) -> Option<FileId> {
         let mut bytes = [0; 24];
         bytes[..16].copy_from_slice(&self.instance);

@@ -8,8 +8,8 @@
 //! A measure of memory: it counts pages, attributes and inodes, not the structures that keep them.
 //!
 //! # How it is locked
-//! The totals by [`PerCpuCredits`], of which a thread with units in the store of its CPU index locks nothing. Users have one mutex for
-//! each share of the ids. All are leaves.
+//! [`PerCpuCredits`] protects the totals; a thread that has units in the store of its CPU index
+//! takes no lock. Each share of the user ids has one mutex. All these locks are leaves.
 //!
 //! # Where it comes from
 //! tmpfs (`size=`, `nr_inodes=`, `usrquota_block_hardlimit=`) and its errors: the total is checked before the quota.
@@ -59,13 +59,14 @@ pub struct UserLimits {
 }
 
 impl RamLimits {
-    /// No limits; `statfs(2)` then reports a size of 0, as for tmpfs.
+    /// Returns no limits; `statfs(2)` of such a file system reports a size of 0, as for tmpfs.
     #[must_use]
     pub const fn none() -> Self {
         Self { bytes: None, inodes: None, per_user: None }
     }
 
-    /// The limits that a tmpfs has by default: half of the machine's memory, and an inode for each two pages of memory.
+    /// Returns the limits that a tmpfs has by default: half of the machine's memory, and an inode
+    /// for each two pages of memory.
     #[must_use]
     pub fn tmpfs() -> Self {
         let half = half_of_machine();
@@ -119,7 +120,7 @@ impl Limits {
         }
     }
 
-    /// Whether users are counted separately.
+    /// Returns whether users are counted separately.
     pub(crate) fn has_quotas(&self) -> bool {
         self.users.is_some()
     }
@@ -146,7 +147,7 @@ impl Limits {
         if self.inodes.take(1) { Ok(()) } else { Err(Errno::ENOSPC) }
     }
 
-    /// Returns what [`Limits::take_link`] took so many times.
+    /// Gives back `links` inodes that [`Limits::take_link`] took.
     pub(crate) fn give_links(&self, links: u64) {
         self.inodes.give(links);
     }
@@ -170,7 +171,7 @@ impl Limits {
         Ok(())
     }
 
-    /// The totals and the free rest.
+    /// Returns the totals and the free rest.
     pub(crate) fn statfs(&self) -> StatFs {
         let blocks_free = self.bytes.free() / PAGE_BYTES;
         StatFs {
@@ -195,7 +196,7 @@ struct Room {
 }
 
 impl Room {
-    /// The credits of the thread are filled with `fill` units at a time.
+    /// Returns a room whose credits for a CPU index are filled with `fill` units at a time.
     fn new(limit: Option<u64>, fill: u64) -> Self {
         Self { credits: limit.map(|limit| PerCpuCredits::new(limit, fill)), most: prim::mem::total_bytes() }
     }

@@ -50,7 +50,7 @@ impl World {
         Self { fs, vfs, root }
     }
 
-    /// A context of an ordinary user.
+    /// Returns a context of an ordinary user.
     fn user(&self, uid: u32) -> Context {
         let context = self.vfs.context();
         context.set_credentials(Credentials::user(uid, uid, &[]));
@@ -61,7 +61,7 @@ impl World {
         self.root.statvfs(Base::CWD, b"/").unwrap().fs
     }
 
-    /// Free blocks and inodes.
+    /// Returns the free blocks and inodes.
     fn free(&self) -> (u64, u64) {
         self.vfs.barrier();
         let stat = self.stat();

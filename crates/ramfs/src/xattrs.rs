@@ -21,18 +21,18 @@ pub(crate) struct Xattrs {
 }
 
 impl Xattrs {
-    /// Bytes that all of them count.
+    /// Returns the bytes for which all attributes are charged.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The value of `name`: `ENODATA`.
+    /// Returns the value of `name`: `ENODATA`.
     pub(crate) fn get(&self, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         self.values.get(name).cloned().ok_or(Errno::ENODATA)
     }
 
-    /// The value of [`Xattrs::bytes`] after setting `name`: `EEXIST`, `ENODATA`, depending on
-    /// `how`.
+    /// Returns the value of [`Xattrs::bytes`] after setting `name`: `EEXIST`, `ENODATA`, depending
+    /// on `how`.
     pub(crate) fn bytes_with(&self, name: &[u8], value: &[u8], how: SetXattr) -> Result<u64, Errno> {
         let old = self.values.get(name);
         match (how, old) {
@@ -59,7 +59,7 @@ impl Xattrs {
     }
 }
 
-/// Bytes that one attribute counts.
+/// Returns the bytes for which one attribute is charged.
 fn cost(name: &[u8], value: &[u8]) -> u64 {
     OVERHEAD + name.len() as u64 + value.len() as u64
 }

@@ -41,9 +41,10 @@
 //! 3. Readers and writers of one lock use one `BiasedReaders`: its address is compared.
 //!
 //! # Source
-//! D. Dice, A. Kogan, "BRAVO: Biased Locking for Reader-Writer Locks" (USENIX ATC 2019). There a table of the process has
-//! the slots, by hashes, and the bias is set by any reader; here an instance has them, one for each CPU
-//! index, and a lock that one thread reads is not biased.
+//! D. Dice, A. Kogan, "BRAVO: Biased Locking for Reader-Writer Locks" (USENIX ATC 2019). In BRAVO
+//! one table of the process has the slots, found by hashes, and any reader sets the bias. Here each
+//! instance has its slots, one for each CPU index, and a lock that only one thread reads is not
+//! biased.
 //!
 //! ```
 //! use lightfoot_sync::{BiasedReaders, BiasedRwLock};
@@ -144,7 +145,7 @@ pub struct BiasedRwLock<T> {
 unsafe impl<T: Send + Sync> Sync for BiasedRwLock<T> {}
 
 impl<T> BiasedRwLock<T> {
-    /// A free lock around `data`, whose readers announce themselves in `readers`.
+    /// Returns a free lock around `data`, whose readers announce themselves in `readers`.
     #[must_use]
     pub fn new(readers: &BiasedReaders, data: T) -> Self {
         let (bias, last) = (AtomicU32::new(0), AtomicU32::new(NOBODY));
@@ -279,7 +280,8 @@ impl<T> fmt::Debug for BiasedRwLock<T> {
     }
 }
 
-/// A [`BiasedRwLock`], held for reading; released on drop, also when unwinding.
+/// The guard of a [`BiasedRwLock`] held for reading; its drop, also during a panic, releases the
+/// lock.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct BiasedReadGuard<'a, T> {
     lock: &'a BiasedRwLock<T>,
@@ -311,7 +313,8 @@ impl<T> Drop for BiasedReadGuard<'_, T> {
     }
 }
 
-/// A [`BiasedRwLock`], held for writing; released on drop, also when unwinding.
+/// The guard of a [`BiasedRwLock`] held for writing; its drop, also during a panic, releases the
+/// lock.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct BiasedWriteGuard<'a, T> {
     lock: &'a BiasedRwLock<T>,

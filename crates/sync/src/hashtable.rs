@@ -24,16 +24,17 @@
 //! | bucket | any but the last, `+ 2` (`LOCK`) | a writer holds the bucket; readers ignore the bit |
 //!
 //! # Growing
-//! A table of another size is linked from the current one, and inserts and removes move the buckets, a run at a time
-//! (the rules are in `crates/sync/src/hashtable/resize.rs`). A bucket is moved under its lock from the tail on: its last node is first linked into the
-//! new chain, then cut off the old one, so at every moment a node is on its old or its new chain. A reader that searches
-//! the old chain, then the new one, and so on while there is a next table, cannot miss it.
+//! The current table links to a table of another size. Inserts and removes move the buckets to it,
+//! a run at a time (the rules are in `crates/sync/src/hashtable/resize.rs`). A bucket is moved
+//! under its lock, last node first. The node is first linked into the new chain, then cut off the
+//! old chain, so at every moment it is on one of the two. A reader that searches the old chain,
+//! then the new chain, and so on while there is a next table, cannot miss the node.
 //!
 //! # Order on a chain
-//! A node may request the front of its chain ([`HashNode::is_first`]): the table links it at the
-//! head, and the other nodes behind the first ones. (A VFS puts directories first, since each path
-//! passes several of them.) So a node can be removed and inserted again *behind* the node that a
-//! reader searches, on the same chain. The reader is on the reused node, reaches the end of the
+//! A node may request the front of its chain ([`HashNode::is_first`]): the table links this node at
+//! the head, and other nodes behind such *first* nodes. (A VFS puts directories first, since each
+//! path passes several of them.) So a node can be removed and inserted again *behind* the node that
+//! a reader searches, on the same chain. The reader is on the reused node, reaches the end of the
 //! right chain, and has missed the other node. The slow search detects this by the nodes' sequence
 //! counts, hand over hand. It moves to the next node only if the current node still leads there,
 //! and no writer has begun to take the current node off the chain since the search reached it. It
@@ -48,8 +49,8 @@
 //!    of [`HashTable::insert`].
 //! 2. A node's `next` word and the words of a bucket's chain are written only under that bucket's lock (before the node
 //!    is inserted: by the inserter).
-//! 3. A node is linked at the head, so a reader that is carried from one chain back into it sees all of it; or the node's
-//!    sequence count shows each removal.
+//! 3. A node is linked at the head, so a reader that is carried from a chain back into the same
+//!    chain sees the whole chain; or the node's sequence count shows each removal.
 //! 4. A table is freed a grace period after `current` left it, and `current` leaves it only when all buckets are moved.
 //! 5. All guards and domains that meet a table are of the one domain that it was made for. Safe functions compare
 //!    addresses, as [`Rcu`](crate::rcu::Rcu) does; for [`HashTable::view_unchecked`] the caller guarantees it.
@@ -78,25 +79,28 @@ use table::{End, LOCK, PTR, Table, link, lock_bucket, scan, set, word_of};
 /// The requirements on a type whose nodes are on a chain.
 ///
 /// # Safety
-/// For one node [`HashNode::next`] always returns the same word, which lives as long as the node, and which nothing but
-/// the table writes from the insertion on until the node is removed and a grace period has passed, or is inserted anew.
+/// For one node [`HashNode::next`] always returns the same word, which lives as long as the node.
+/// Only the table writes the word from the insertion of the node until its next insertion, or until
+/// a grace period after its removal.
 pub unsafe trait HashNode: Send + Sync + Sized {
     /// The second input of a hash, besides the node: a secret of the instance.
     type Key: Send + Sync;
 
-    /// The link word. The table owns it while the node is inserted; a removed node keeps its last value.
+    /// Returns the link word. The table owns it while the node is inserted; a removed node keeps
+    /// its last value.
     fn next(&self) -> &AtomicUsize;
 
     /// Returns again the hash under which the node was inserted. Called under the bucket's lock when buckets are moved.
     fn hash(&self, key: &Self::Key, guard: &ReadGuard<'_>) -> u64;
 
-    /// Whether the node belongs before those that are not first. The answer must not change while the node is inserted.
+    /// Returns whether the node belongs before those that are not first. The answer must not change
+    /// while the node is inserted.
     fn is_first(&self) -> bool {
         true
     }
 
-    /// The sequence count in whose write section the owner removes the node, each time. A type needs one if some of its
-    /// nodes are not first; else the slow search could miss a node.
+    /// Returns the sequence count in whose write section the owner removes the node, each time. A
+    /// type needs one if some of its nodes are not first; else the slow search could miss a node.
     fn removals(&self) -> Option<&SeqCount> {
         None
     }
@@ -174,8 +178,8 @@ impl<'g, N: HashNode> View<'g, N> {
 }
 
 impl<N: HashNode> HashTable<N> {
-    /// An empty table of at least `min_buckets` buckets, read and written under guards of `domain`; it never shrinks
-    /// below that.
+    /// Returns an empty table of at least `min_buckets` buckets, read and written under guards of
+    /// `domain`; it never shrinks below that.
     #[must_use]
     pub fn new(domain: &RcuDomain, min_buckets: usize, key: N::Key) -> Self {
         let min_buckets = min_buckets.next_power_of_two();
@@ -191,7 +195,7 @@ impl<N: HashNode> HashTable<N> {
         }
     }
 
-    /// The table for the lookups of one read section.
+    /// Returns the table for the lookups of one read section.
     ///
     /// # Panics
     /// If the guard is of another domain.
@@ -258,9 +262,10 @@ impl<N: HashNode> HashTable<N> {
                 Ok(node) => return Some(node),
                 Err(end) => end,
             };
-            // A node leaves a table only for the next one, so a node that is on no chain of the tables up to here, each
-            // searched after the one before it, is in a later one. There may be several: `table` can have been moved
-            // completely while the next one is being moved.
+            // A node leaves a table only for the next table. The tables up to here were searched in
+            // order, so a node that is on none of their chains is in a later table. There may be
+            // several later tables: `table` can have been moved completely while the next table is
+            // being moved.
             table = match (end, table.successor()) {
                 (End::Own, None) => return None,
                 (End::Own | End::Moved, Some(next)) => next,
@@ -293,11 +298,14 @@ impl<N: HashNode> HashTable<N> {
         }
     }
 
-    /// Links `node` at the head of the chain of `hash`, or behind the first nodes if it is not one of them.
+    /// Links `node` at the head of the chain of `hash` or, if `node` does not request the front,
+    /// behind the nodes that do.
     ///
     /// # Safety
-    /// `node` is on no chain; it stays valid memory of type `N` until the table is dropped, or until it is removed and
-    /// a grace period of the table's domain has passed; `node.hash(key)` returns `hash` while it is inserted.
+    /// - `node` is on no chain.
+    /// - `node` stays valid memory of type `N` until the table is dropped, or until a grace period
+    ///   of the table's domain after the removal of `node`.
+    /// - `node.hash(key)` returns `hash` while `node` is inserted.
     ///
     /// # Panics
     /// If `domain` or the guard's is not the table's.

@@ -1,6 +1,6 @@
 //! Synchronisation primitives of the Linux directory cache, in user space.
 //!
-//! The head of each module describes its primitive: what it is and is not, its state word, each
+//! The head of each module describes its primitive: its purpose and limits, its state word, each
 //! ordering with its partner, and its source. `tools/check/weaken-orderings` shows for each
 //! ordering a loom test in `tests/` that fails without it. The crate does not depend on a file
 //! system.

@@ -38,7 +38,7 @@ use prim::cell::UnsafeCell;
 /// # Safety
 /// Implementors keep invariant 1 of this module.
 pub unsafe trait RawLock: Send + Sync + Sized {
-    /// A free lock.
+    /// Returns a free lock.
     #[must_use]
     fn new() -> Self;
 
@@ -71,7 +71,7 @@ pub struct Lock<R, T> {
 unsafe impl<R: RawLock, T: Send> Sync for Lock<R, T> {}
 
 impl<R: RawLock, T> Lock<R, T> {
-    /// A free lock around `data`.
+    /// Returns a free lock around `data`.
     #[inline]
     #[must_use]
     pub fn new(data: T) -> Self {
@@ -106,7 +106,7 @@ impl<R: RawLock, T> Lock<R, T> {
         LockGuard { lock: self, not_send: PhantomData }
     }
 
-    /// A guard for a lock whose guard was [forgotten](core::mem::forget).
+    /// Returns a guard for a lock whose guard was [forgotten](core::mem::forget).
     ///
     /// # Safety
     /// The calling thread took the lock and forgot the guard, and makes this one once.
@@ -141,7 +141,7 @@ impl<R: fmt::Debug, T> fmt::Debug for Lock<R, T> {
     }
 }
 
-/// A [`Lock`], held; released on drop, also when unwinding.
+/// The guard of a locked [`Lock`]; its drop, also during a panic, releases the lock.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard<'a, R: RawLock, T> {
     lock: &'a Lock<R, T>,
@@ -151,7 +151,7 @@ pub struct LockGuard<'a, R: RawLock, T> {
 }
 
 impl<R: RawLock, T> LockGuard<'_, R, T> {
-    /// The lock of `guard`.
+    /// Returns the lock of `guard`.
     #[must_use]
     pub fn lock_of(guard: &Self) -> &Lock<R, T> {
         guard.lock

@@ -56,7 +56,7 @@ pub trait Rank: Copy {
     /// The names of the ranks, outermost first.
     const NAMES: &'static [&'static str];
 
-    /// The index of this rank in [`NAMES`](Self::NAMES).
+    /// Returns the index of this rank in [`NAMES`](Self::NAMES).
     fn level(self) -> usize;
 }
 
@@ -70,7 +70,7 @@ pub struct Checker<R> {
 }
 
 impl<R: Rank> Checker<R> {
-    /// A checker with no rank held.
+    /// Returns a checker with no rank held.
     #[must_use]
     pub fn new() -> Self {
         #[cfg(not(loom))]
@@ -290,7 +290,7 @@ mod held {
     pub(super) struct HeldRanks([AtomicU32; 16]);
 
     impl HeldRanks {
-        /// The level furthest down of which the thread holds a lock.
+        /// Returns the level furthest down of which the thread holds a lock.
         pub(super) fn innermost(&self) -> Option<usize> {
             self.0.iter().rposition(|count| count.load(Relaxed) != 0)
         }

@@ -32,7 +32,8 @@
 //! subtracts it again. So the count of a dead object is the number of such *strays*. Objects live
 //! in type-stable memory and may be revived at once, before all strays are subtracted. So `revive`
 //! adds and never stores, and a stray counts as a reference of the revived object until it is
-//! subtracted. Before that `try_kill` and `mark_dead` fail, and `DeadLast` reports the last.
+//! subtracted. As long as there are strays `try_kill` and `mark_dead` fail; `DeadLast` reports the
+//! last stray.
 //!
 //! # Being last
 //! `put` returns `true` when it took the count of an alive object to zero. That describes the past:
@@ -302,7 +303,8 @@ impl LockRef {
         debug_assert!(old & ALIVE == 0, "revive of an object that is alive");
     }
 
-    /// The references now, strays included; for display, or for a caller that excludes the threads that change it.
+    /// Returns the references now, strays included; for display, or for a caller that excludes the
+    /// threads that change it.
     #[inline]
     #[must_use]
     pub fn count(&self) -> u32 {
@@ -310,7 +312,7 @@ impl LockRef {
         count_of(self.0.load(Relaxed))
     }
 
-    /// Whether the object is dead. It stays dead until its killer revives it.
+    /// Returns whether the object is dead. It stays dead until its killer revives it.
     #[inline]
     #[must_use]
     pub fn is_dead(&self) -> bool {
@@ -319,7 +321,7 @@ impl LockRef {
         self.0.load(Acquire) & ALIVE == 0
     }
 
-    /// Whether a thread holds the lock now.
+    /// Returns whether a thread holds the lock now.
     #[inline]
     #[must_use]
     pub fn is_locked(&self) -> bool {
@@ -343,7 +345,7 @@ fn references(count: u32) -> u64 {
     u64::from(count) << 32
 }
 
-/// The lock of a [`LockRef`], held; released on drop, also when unwinding.
+/// The guard of a locked [`LockRef`]; its drop, also during a panic, releases the lock.
 #[derive(Debug)]
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockRefGuard<'a> {
@@ -353,14 +355,14 @@ pub struct LockRefGuard<'a> {
 }
 
 impl LockRefGuard<'_> {
-    /// The references at this moment; the lock does not stop them from changing.
+    /// Returns the references at this moment; the lock does not stop them from changing.
     #[inline]
     #[must_use]
     pub fn count(&self) -> u32 {
         self.lock.count()
     }
 
-    /// Whether the object is dead. `false` holds until the lock is released.
+    /// Returns whether the object is dead. `false` holds until the lock is released.
     #[inline]
     #[must_use]
     pub fn is_dead(&self) -> bool {

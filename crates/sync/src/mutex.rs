@@ -153,7 +153,8 @@ impl RawMutex {
 }
 
 impl<T> Mutex<T> {
-    /// Whether the lock is free and not lent: a look without a store to its line, which a failed [`Lock::try_lock`] makes.
+    /// Returns whether the lock is free and not lent: a look without a store to its line, which a
+    /// failed [`Lock::try_lock`] makes.
     #[inline(always)]
     #[must_use]
     pub fn is_free(&self) -> bool {

@@ -129,13 +129,13 @@ pub struct PageStats {
 }
 
 impl PagePool {
-    /// A pool without memory.
+    /// Returns a pool without memory.
     #[must_use]
     pub fn new() -> Self {
         Self { parts: core::array::from_fn(|_| Arc::new(Part { state: Mutex::new(State::default()) })) }
     }
 
-    /// A page of zeros. `None` if the system has no memory.
+    /// Returns a page of zeros. `None` if the system has no memory.
     #[must_use]
     pub fn page(&self) -> Option<Page> {
         let part = &self.parts[prim::cpu::id() % PARTS];
@@ -203,7 +203,7 @@ impl Chunk {
         })
     }
 
-    /// The place of page `index`.
+    /// Returns the place of page `index`.
     fn page(&self, index: usize) -> NonNull<[u8; PAGE]> {
         // SAFETY: a chunk has so many pages, so the address is inside its memory.
         unsafe { self.memory.start().add(index * PAGE) }.cast()

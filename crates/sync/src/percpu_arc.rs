@@ -32,18 +32,20 @@
 //! # Invariants
 //! 1. A handle ([`PerCpuOwner`], [`PerCpuArc`]) owns one reference: `body` is valid while it lives. A [`PerCpuRef`]
 //!    borrows one that does.
-//! 2. `central` reaches 0 once, when no handle is left, and the thread that brings it there frees `body` and touches it
-//!    last: a thread that drops its reference in the central count has left its read section before, and one that drops
-//!    it in a counter is still in its section, which the switch waits for.
+//! 2. `central` reaches 0 once, when no handle is left. The thread that makes it 0 frees `body`,
+//!    and no thread touches `body` after that: a thread that drops a reference in the central count
+//!    has left its read section before, and for a thread that drops a reference in a counter, still
+//!    in its section, the switch waits.
 //! 3. Only the thread that owns its index writes a counter, inside a read section that saw `closed` unset. So from the
 //!    end of a switch's grace period to an unsealing no thread writes one: `s` is the same at both.
 //! 4. `closed` changes, and `BIAS` and `s` are added and subtracted, only under the lock of `sealed` or in the owner's
 //!    drop.
 //!
 //! # Source
-//! Linux `percpu-ref` (Kent Overstreet, Tejun Heo, 2013). It differs in that the grace period is the object's own and
-//! the kill waits for it, so it may run inside read sections of any [`RcuDomain`](crate::rcu::RcuDomain). The seal is
-//! its `percpu_ref_kill` followed by `percpu_ref_reinit`; the borrow is `triomphe`'s `ArcBorrow`.
+//! Linux `percpu-ref` (Kent Overstreet, Tejun Heo, 2013). The difference: the object has its own
+//! grace period, and the kill waits for it, so the kill may run inside read sections of any
+//! [`RcuDomain`](crate::rcu::RcuDomain). The seal is Linux's `percpu_ref_kill` followed by
+//! `percpu_ref_reinit`; the borrow is `triomphe`'s `ArcBorrow`.
 
 use crate::mutex::Mutex;
 use crate::rcu::readers::{Readers, Refused};
@@ -114,7 +116,7 @@ impl<T> Body<T> {
         Ok(self.counted() - BIAS)
     }
 
-    /// The sum of the counters, which no thread writes meanwhile (invariant 3).
+    /// Returns the sum of the counters, which no thread writes meanwhile (invariant 3).
     fn counted(&self) -> i64 {
         // Relaxed: the grace period of the switch ordered them.
         self.readers.iter().fold(0i64, |sum, counter| sum.wrapping_add(counter.0.load(Relaxed)))
@@ -180,8 +182,8 @@ pub struct PerCpuArc<T> {
     owned: PhantomData<Body<T>>,
 }
 
-/// A borrowed value from which a reference can be made. It is like `&PerCpuArc<T>` with one pointer less to follow, and
-/// the owner can lend one too. Made by [`PerCpuOwner::borrow`] and [`PerCpuArc::borrow`].
+/// A borrowed value from which a reference can be made. It is like `&PerCpuArc<T>` with one pointer
+/// less to follow. Made by [`PerCpuOwner::borrow`] and [`PerCpuArc::borrow`].
 pub struct PerCpuRef<'a, T> {
     body: NonNull<Body<T>>,
     handle: PhantomData<&'a PerCpuArc<T>>,
@@ -215,15 +217,15 @@ impl<T> PerCpuOwner<T> {
         Self { body: NonNull::from(Box::leak(body)), owned: PhantomData }
     }
 
-    /// A shared reference. A sealed owner makes one too and counts it in the central count, so the number that
-    /// [`PerCpuOwner::seal`] returned is then one too low.
+    /// Returns a shared reference. A sealed owner counts the reference in the central count, so the
+    /// number that [`PerCpuOwner::seal`] returned is then too low by one.
     #[inline(always)]
     #[must_use]
     pub fn share(&self) -> PerCpuArc<T> {
         get(self.body)
     }
 
-    /// The value, borrowed; a reference can be made from it.
+    /// Returns the value, borrowed; a reference can be made from it.
     #[inline(always)]
     #[must_use]
     pub fn borrow(&self) -> PerCpuRef<'_, T> {
@@ -306,13 +308,13 @@ impl<T> Drop for PerCpuArc<T> {
 }
 
 impl<T> PerCpuArc<T> {
-    /// Whether both refer to the same value.
+    /// Returns whether both refer to the same value.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.body == other.body
     }
 
-    /// The value, borrowed; another reference can be made from it.
+    /// Returns the value, borrowed; another reference can be made from it.
     #[inline(always)]
     #[must_use]
     pub fn borrow(&self) -> PerCpuRef<'_, T> {
@@ -321,7 +323,7 @@ impl<T> PerCpuArc<T> {
 }
 
 impl<'a, T> PerCpuRef<'a, T> {
-    /// The value, for as long as the handle is borrowed.
+    /// Returns the value, for as long as the handle is borrowed.
     #[inline(always)]
     #[must_use]
     pub fn get(self) -> &'a T {
@@ -329,7 +331,7 @@ impl<'a, T> PerCpuRef<'a, T> {
         &unsafe { self.body.as_ref() }.value
     }
 
-    /// A reference, at the cost of a clone. `None` if the owner is sealed or dropped.
+    /// Returns a reference, at the cost of a clone. `None` if the owner is sealed or dropped.
     ///
     /// ```
     /// let owner = lightfoot_sync::PerCpuOwner::new(1);
@@ -345,7 +347,7 @@ impl<'a, T> PerCpuRef<'a, T> {
         try_get(self.body)
     }
 
-    /// Whether both refer to the same value.
+    /// Returns whether both refer to the same value.
     #[inline(always)]
     #[must_use]
     pub fn ptr_eq(self, other: Self) -> bool {

@@ -1,9 +1,10 @@
 //! A bounded count whose units are handed out by CPU index.
 //!
 //! # What it is
-//! [`PerCpuCredits`] has `bound` units. A thread takes them from the *store* of its CPU index, and gives them back to it; an empty
-//! store is filled from the shared rest, many units at a time. Before a request is refused, all stores are closed and
-//! their units collected, so the bound is exact: [`PerCpuCredits::take`] fails only if there are not enough units at that moment, and
+//! [`PerCpuCredits`] has `bound` units. A thread takes units from the *store* of its CPU index, and
+//! returns them to the store. An empty store is filled from the shared rest, many units at a time.
+//! Before a request is refused, all stores are closed and their units collected, so the bound is
+//! exact: [`PerCpuCredits::take`] fails only if there are not enough units at that moment, and
 //! never succeeds beyond the bound.
 //!
 //! A caller that cannot be refused takes [anyway](PerCpuCredits::take_anyway). Units that it takes
@@ -19,8 +20,9 @@
 //! | any other | so many units |
 //!
 //! # How it is locked
-//! The owner of its CPU index takes from a store and gives to it by compare-exchange. Under the mutex any thread may close it,
-//! and its owner may open it. The mutex also covers the rest and the debt.
+//! The owner of the CPU index takes units from the index's store, and returns them, by
+//! compare-exchange. Under the mutex any thread may close the store, and the owner may open it. The
+//! mutex also covers the rest and the debt.
 //!
 //! # Invariants
 //! 1. Units taken = bound - (rest + units in stores) + debt, but for calls under way.
@@ -113,7 +115,7 @@ impl PerCpuCredits {
         Self { bound, fill, shared: Apart { account }, stores: PerCpu::small(Store::new) }
     }
 
-    /// All units, taken or not.
+    /// Returns all units, taken or not.
     #[must_use]
     pub fn bound(&self) -> u64 {
         self.bound

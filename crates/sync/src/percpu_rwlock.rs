@@ -30,15 +30,17 @@
 //!
 //! # Invariants
 //! 1. Only the holder of `writers` sets and clears `WRITER`, and sets `JOINED`. `JOINED` stays.
-//! 2. A reader is in when it has added its share to a slot that had `JOINED` and not `WRITER`, or that had a reader in
-//!    it (its own thread's outer section, or the guard of a thread that had the index before).
+//! 2. A reader is in when it has added its share to a slot that had `JOINED` and not `WRITER`, or
+//!    that had a reader already (an outer section of the same thread, or the guard of a thread that
+//!    had the index before).
 //! 3. A writer is in when it has set `WRITER` in each slot that has joined and has then seen each
 //!    without readers. After that no reader comes in. Not into a slot that has joined, by 2: a slot
 //!    that was seen empty has no reader that a second could follow. Nor into another slot: it would
 //!    have to join first, which takes `writers`, and the writer holds that until it is out.
-//! 4. A writer sees every slot that joined before it took `writers`, also one in a segment made since: the joiner
-//!    found the segment made, and `writers` orders that before this writer's look at the segments. A segment made
-//!    while a writer is in holds slots that have not joined; the writer skips it on the way in and on the way out.
+//! 4. A writer sees every slot that joined before the writer took `writers`, even a slot in a new
+//!    segment: the thread that joined found the segment made, and `writers` orders this before the
+//!    writer reads the segments. A segment made while a writer is in holds slots that have not
+//!    joined; the writer skips it on the way in and on the way out.
 //!
 //! # Source
 //! Linux's `brlock` (Ingo Molnar, 1999) and the `vfsmount` lock of Nick Piggin's scalability work (2009), later
@@ -105,7 +107,7 @@ pub struct PerCpuRwLock<T> {
 unsafe impl<T: Send + Sync> Sync for PerCpuRwLock<T> {}
 
 impl<T> PerCpuRwLock<T> {
-    /// A free lock around `data`.
+    /// Returns a free lock around `data`.
     #[must_use]
     pub fn new(data: T) -> Self {
         Self { slots: PerCpu::small(Slot::default), writers: SpinLock::new(()), data: UnsafeCell::new(data) }
@@ -168,13 +170,14 @@ impl<T> PerCpuRwLock<T> {
         PerCpuWriteGuard { lock: self, _writers: writers }
     }
 
-    /// The slots that writers take, for the holder of `writers`.
+    /// Returns the slots that writers take, for the holder of `writers`.
     fn joined(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().filter(|slot| slot.has_joined())
     }
 }
 
-/// A [`PerCpuRwLock`], held for reading; released on drop, also when unwinding.
+/// The guard of a [`PerCpuRwLock`] held for reading; its drop, also during a panic, releases the
+/// lock.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct PerCpuReadGuard<'a, T> {
     /// The slot that was taken; its index may have another owner when the guard is dropped.
@@ -205,7 +208,8 @@ impl<T> Drop for PerCpuReadGuard<'_, T> {
     }
 }
 
-/// A [`PerCpuRwLock`], held for writing; released on drop, also when unwinding.
+/// The guard of a [`PerCpuRwLock`] held for writing; its drop, also during a panic, releases the
+/// lock.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct PerCpuWriteGuard<'a, T> {
     lock: &'a PerCpuRwLock<T>,

@@ -5,11 +5,12 @@
 //! ([`RcuDomain::synchronize`]), deferred callbacks counted by bytes ([`RcuDomain::defer`]) run by one background
 //! thread, and a barrier for them ([`RcuDomain::barrier`]). [`Rcu`] and [`RcuOption`] are cells on top.
 //!
-//! A reader enters by a plain store of the domain's epoch into its CPU's slot and leaves by a plain store of 0: well
-//! under a nanosecond and no locked instruction, so the cache misses of neighbouring sections still overlap. The writer
-//! pays: `membarrier(2)` makes all running threads execute a fence (0.3 to 11 us). Where the kernel lacks that call or
-//! refuses it, also later (seccomp), readers execute a full fence themselves (5 ns); [`RcuStats::reader_mode`] is the
-//! mode in use.
+//! A reader enters by a plain store of the domain's epoch into its CPU's slot and leaves by a plain
+//! store of 0: well under a nanosecond and no locked instruction, so the cache misses of
+//! neighbouring sections still overlap. The writer pays: `membarrier(2)` makes all running threads
+//! execute a fence (0.3 to 11 us). If the kernel lacks `membarrier(2)`, or refuses it now or later
+//! (seccomp), readers execute a full fence themselves (5 ns). [`RcuStats::reader_mode`] is the mode
+//! in use.
 //!
 //! # What it is not
 //! A garbage collector with bounded memory: a reader that stays in its section keeps everything
@@ -21,15 +22,16 @@
 //! and their stack), `cell.rs` (pointers); each with its invariants.
 //!
 //! # Source
-//! Mathieu Desnoyers, Paul E. McKenney, Alan S. Stern, Michel R. Dagenais, Jonathan Walpole: "User-Level
-//! Implementations of Read-Copy Update", IEEE Transactions on Parallel and Distributed Systems 23(2), 2012;
-//! `membarrier(2)`. It differs from both in that the epoch is a 64-bit number that never wraps, so one scan for each
-//! grace period is enough, and in that the slot belongs to an instance.
+//! Mathieu Desnoyers, Paul E. McKenney, Alan S. Stern, Michel R. Dagenais, Jonathan Walpole:
+//! "User-Level Implementations of Read-Copy Update", IEEE Transactions on Parallel and Distributed
+//! Systems 23(2), 2012; `membarrier(2)`. This RCU differs from both sources: the epoch is a 64-bit
+//! number that never wraps, so one scan for each grace period is enough, and the slots belong to an
+//! instance.
 //!
 //! # Limitations
-//! A domain does not survive `fork(2)`: in the child, until an `exec`, it frees nothing, its drop leaks it, and
-//! [`RcuDomain::try_barrier`] fails. A thread of the parent may have held one of its locks, which then stays held.
-//! Domains that the child makes itself work.
+//! A domain does not survive `fork(2)`: in the child, until an `exec`, the domain frees nothing,
+//! its drop leaks it, and [`RcuDomain::try_barrier`] fails. A lock of the domain that a thread of
+//! the parent held at the fork stays held. Domains that the child makes work.
 //!
 //! A callback that panics is counted ([`RcuStats::panics`]). A panic inside the drop of a value that a panic is just
 //! unwinding over aborts the process, as everywhere in Rust.
@@ -129,23 +131,24 @@ pub struct RcuStats {
 }
 
 impl RcuDomain {
-    /// A domain with the cheapest readers that the system offers.
+    /// Returns a domain with the cheapest readers that the system offers.
     #[must_use]
     pub fn new() -> Self {
         Self { inner: Arc::new(Inner::new(false, false)) }
     }
 
-    /// A domain whose readers execute a full fence and whose writers need no `membarrier(2)`. [`RcuDomain::new`] falls
-    /// back to it.
+    /// Returns a domain whose readers execute a full fence and whose writers need no
+    /// `membarrier(2)`. [`RcuDomain::new`] falls back to it.
     #[must_use]
     pub fn with_fences() -> Self {
         Self { inner: Arc::new(Inner::new(true, false)) }
     }
 
-    /// A domain without a background thread; other domains fall back to this while the system has no room for a thread.
-    /// Callbacks run inside a later `defer` that fills a batch, or inside `flush` or `barrier`, on the calling thread;
-    /// so that caller must not hold a lock that a callback takes. No thread waits then, so a stall shows only in the
-    /// deferred bytes.
+    /// Returns a domain without a background thread; other domains fall back to this while the
+    /// system has no room for a thread. Callbacks run on the calling thread, inside a later `defer`
+    /// that fills a batch of callbacks, or inside `flush` or `barrier`. So this caller must not
+    /// hold a lock that a callback takes. No thread waits for a grace period, so a stall shows only
+    /// in the deferred bytes.
     #[must_use]
     pub fn without_reclaimer() -> Self {
         Self { inner: Arc::new(Inner::new(false, true)) }
@@ -169,7 +172,7 @@ impl RcuDomain {
         }
     }
 
-    /// Whether the calling thread is in a read section of this domain.
+    /// Returns whether the calling thread is in a read section of this domain.
     #[must_use]
     pub fn is_reading(&self) -> bool {
         self.inner.readers.is_inside()
@@ -239,7 +242,7 @@ impl RcuDomain {
         reclaim::barrier(&self.inner)
     }
 
-    /// The current counts. Counts of other threads' work in progress may be slightly old.
+    /// Returns the current counts. Counts of other threads' work in progress may be slightly old.
     #[must_use]
     pub fn stats(&self) -> RcuStats {
         let counters = &self.inner.reclaim.counters;
@@ -297,16 +300,17 @@ impl core::fmt::Debug for RcuDomain {
 
 /// A read section of a domain; left when dropped.
 ///
-/// `!Send` and `!Sync`: it belongs to its thread's slot. A guard that is forgotten, or dropped after the thread returned
-/// its CPU index (in a destructor of `pthread_key_create(3)`; with musl also of a thread-local), never ends: it stalls
-/// the domain (counted in [`RcuStats::leaked_guards`] in the second case), but nothing that a reader uses is freed.
+/// `!Send` and `!Sync`: the guard belongs to its thread's slot. A guard never ends if it is
+/// forgotten, or dropped after the thread returned its CPU index (in a destructor of
+/// `pthread_key_create(3)`; with musl also of a thread-local). It then stalls the domain, but
+/// nothing that a reader uses is freed. [`RcuStats::leaked_guards`] counts the late drops.
 pub struct ReadGuard<'d> {
     domain: &'d Inner,
     _section: Section<'d, TryLock<Pending>>,
 }
 
 impl ReadGuard<'_> {
-    /// The address of its domain, which cannot be dropped before the guard.
+    /// Returns the address of its domain, which cannot be dropped before the guard.
     #[inline(always)]
     pub(crate) fn address(&self) -> usize {
         core::ptr::from_ref::<Inner>(self.domain).addr()

@@ -9,12 +9,12 @@
 //!
 //! # The slow path of readers
 //! While a thread queues, a mark in the count sends each new reader to the queue, so that writers
-//! do not starve. A reader may get there in vain: by the time it has the wait lock, the writer that
-//! was in its way has left and the queue is empty. Until 2018 it queued all the same, and so raised
-//! the mark, which sent later readers to the queue too, and each of them kept the mark up for
+//! do not starve. A reader may get there in vain: when it has the wait lock, the writer that was in
+//! its way has left and the queue is empty. Until 2018 such a reader queued all the same and raised
+//! the mark. The mark sent later readers to the queue, and each of them kept the mark up for
 //! others. With many readers and an occasional writer the queue never emptied. Since 2018 such a
 //! reader comes in at once: its share is in the count already. [`EarlyExit`] does that;
-//! [`AlwaysQueue`] is the old way, kept for comparison. [`RawRwSem::stats`] counts both.
+//! [`AlwaysQueue`] is the old way, kept for comparison. [`RawRwSem::stats`] counts both cases.
 //!
 //! # What it is not
 //! Recursive: a thread that is in as a reader and comes again deadlocks if a writer queued in between. Scalable for
@@ -28,14 +28,16 @@
 //!
 //! # State, orderings, invariants
 //! `rwsem/raw.rs` has the count and `rwsem/queue.rs` the waiters, each with its tables. Of this file:
-//! 1. The data is reached through read guards, or through one write guard, or through `&mut RwSem`, and there is a
-//!    guard exactly while its share of [`RawRwSem`] is held.
+//! 1. The data is reached through read guards, or through one write guard, or through `&mut RwSem`.
+//!    A guard exists exactly while its share of [`RawRwSem`] is held.
 //!
 //! # Source
-//! Linux 4.17's `rwsem-xadd.c`: count word by Andi Kleen, David Howells and others; spinning and stealing by Tim Chen,
-//! Davidlohr Bueso, Waiman Long (2014); the early exit is Waiman Long, "locking/rwsem: Exit read lock slowpath if queue
-//! empty & no writer" (July 2018). It differs in that a queued writer is handed the lock instead of being woken to
-//! compete for it, and in the hand-off after one theft, which Linux has in another form since 2019. No code was taken.
+//! Linux 4.17's `rwsem-xadd.c`: count word by Andi Kleen, David Howells and others; spinning and
+//! stealing by Tim Chen, Davidlohr Bueso, Waiman Long (2014); the early exit is Waiman Long,
+//! "locking/rwsem: Exit read lock slowpath if queue empty & no writer" (July 2018). Two
+//! differences: a queued writer is handed the lock instead of being woken to compete for it, and
+//! the lock is handed off after one theft, which Linux has in another form since 2019. No code was
+//! taken.
 //!
 //! # Limitations
 //! A spinning writer cannot find out whether the holder runs, so it spins for a fixed number of
@@ -130,7 +132,7 @@ pub struct RwSem<T, P: SlowPath = EarlyExit> {
 unsafe impl<T: Send + Sync, P: SlowPath> Sync for RwSem<T, P> {}
 
 impl<T> RwSem<T> {
-    /// A free lock around `data`.
+    /// Returns a free lock around `data`.
     #[must_use]
     pub fn new(data: T) -> Self {
         Self::with_slow_path(data)
@@ -138,7 +140,8 @@ impl<T> RwSem<T> {
 }
 
 impl<T, P: SlowPath> RwSem<T, P> {
-    /// A free lock around `data` with a chosen slow path: `RwSem::<_, AlwaysQueue>::with_slow_path(data)`.
+    /// Returns a free lock around `data` with a chosen slow path: `RwSem::<_,
+    /// AlwaysQueue>::with_slow_path(data)`.
     #[must_use]
     pub fn with_slow_path(data: T) -> Self {
         Self { raw: RawRwSem::default(), data: UnsafeCell::new(data) }
@@ -197,7 +200,7 @@ impl<T, P: SlowPath> RwSem<T, P> {
         self.raw.stats()
     }
 
-    /// The data; no lock is needed.
+    /// Returns the data; no lock is needed.
     #[inline]
     #[must_use]
     pub fn get_mut(&mut self) -> &mut T {
@@ -212,13 +215,13 @@ impl<T, P: SlowPath> RwSem<T, P> {
         self.data.into_inner()
     }
 
-    /// The guard of a thread that just came in as a reader.
+    /// Returns the guard of a thread that just came in as a reader.
     #[inline]
     fn reader(&self) -> RwSemReadGuard<'_, T, P> {
         RwSemReadGuard { sem: self, not_send: PhantomData }
     }
 
-    /// The guard of a thread that just came in as the writer.
+    /// Returns the guard of a thread that just came in as the writer.
     #[inline]
     fn writer(&self) -> RwSemWriteGuard<'_, T, P> {
         RwSemWriteGuard { sem: self, not_send: PhantomData }
@@ -231,7 +234,7 @@ impl<T: Default, P: SlowPath> Default for RwSem<T, P> {
     }
 }
 
-/// A [`RwSem`], held for reading; released on drop, also when unwinding.
+/// The guard of a [`RwSem`] held for reading; its drop, also during a panic, releases the lock.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct RwSemReadGuard<'a, T, P: SlowPath = EarlyExit> {
     sem: &'a RwSem<T, P>,
@@ -239,7 +242,7 @@ pub struct RwSemReadGuard<'a, T, P: SlowPath = EarlyExit> {
     not_send: PhantomData<*const ()>,
 }
 
-/// A [`RwSem`], held for writing; released on drop, also when unwinding.
+/// The guard of a [`RwSem`] held for writing; its drop, also during a panic, releases the lock.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct RwSemWriteGuard<'a, T, P: SlowPath = EarlyExit> {
     sem: &'a RwSem<T, P>,

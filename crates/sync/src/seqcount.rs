@@ -29,10 +29,10 @@
 //!
 //! # Limitations
 //! A reader that sleeps through exactly 2^31 writes between sample and check, or a multiple of
-//! that, does not notice them. Each write of a dentry takes a lock and some 100 ns, so the reader
-//! must be stopped for minutes while one thread does nothing else, and continue at one count of
-//! 2^31. It then returns one old answer: RCU and the slab protect memory, not the count. Linux's
-//! counts have the same 31 bits.
+//! that, does not notice them. Each write of a dentry takes a lock and some 100 ns. So the reader
+//! must be stopped for minutes while one thread does nothing but write, and must continue at
+//! exactly one count in 2^31. The reader then returns one old answer: RCU and the slab protect
+//! memory, not the count. Linux's counts have the same 31 bits.
 //!
 //! ```
 //! use prim::atomic::{AtomicU64, Ordering::Relaxed};
@@ -70,7 +70,7 @@ use prim::profile::{Tag, scope};
 pub struct SeqCount(AtomicU32);
 
 impl SeqCount {
-    /// A count of zero, no write under way.
+    /// Returns a count of zero, no write under way.
     #[inline]
     #[must_use]
     pub fn new() -> Self {
@@ -110,8 +110,8 @@ impl SeqCount {
         spin_until(|| self.current() & 1 == 0);
     }
 
-    /// Whether the values read since the sample `start` must be thrown away: a write was under way then, or has begun
-    /// since.
+    /// Returns whether the values read since the sample `start` must be thrown away: a write was
+    /// under way then, or has begun since.
     #[inline(always)]
     #[must_use]
     pub fn retry(&self, start: u32) -> bool {
@@ -122,7 +122,7 @@ impl SeqCount {
         self.0.load(Relaxed) != start
     }
 
-    /// The count now, for a caller that excludes writers, and for display.
+    /// Returns the count now, for a caller that excludes writers, and for display.
     #[inline(always)]
     #[must_use]
     pub fn current(&self) -> u32 {
@@ -199,7 +199,7 @@ impl SeqCount {
     }
 }
 
-/// A write section of a [`SeqCount`]; ends on drop, also when unwinding.
+/// A write section of a [`SeqCount`]; the drop, also during a panic, ends the section.
 #[derive(Debug)]
 #[must_use = "the write section ends when the guard is dropped"]
 pub struct SeqWrite<'a>(&'a SeqCount);
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     impl SeqCount {
-        /// A count that is about to wrap, for example.
+        /// Returns a count that is about to wrap, for example.
         pub(crate) fn at(count: u32) -> Self {
             Self(AtomicU32::new(count))
         }

@@ -1,8 +1,9 @@
 //! A sequence lock: a [`SeqCount`] whose odd value is also the writers' lock.
 //!
 //! # What it is
-//! One 32-bit word. Writers take it from even to odd by a compare-exchange, so they exclude one another; readers store
-//! nothing and validate, as with a sequence count. `rename_lock` and `mount_lock` have this shape.
+//! One 32-bit word. A writer changes the word from even to odd by a compare-exchange, so writers
+//! exclude one another; readers store nothing and validate, as with a sequence count. `rename_lock`
+//! and `mount_lock` have this shape.
 //!
 //! # What it is not
 //! A lock for readers: they never exclude a writer and may have to read again for ever under a
@@ -51,7 +52,7 @@ use prim::profile::{Tag, scope};
 pub struct SeqLock(SeqCount);
 
 impl SeqLock {
-    /// A free lock.
+    /// Returns a free lock.
     #[inline]
     #[must_use]
     pub fn new() -> Self {
@@ -66,8 +67,8 @@ impl SeqLock {
         self.0.raw_begin()
     }
 
-    /// Whether the values read since the sample `start` must be thrown away: a writer was at work then, or has come
-    /// since.
+    /// Returns whether the values read since the sample `start` must be thrown away: a writer was
+    /// at work then, or has come since.
     #[inline(always)]
     #[must_use]
     pub fn read_retry(&self, start: u32) -> bool {
@@ -112,7 +113,8 @@ impl SeqLock {
     }
 }
 
-/// The writers' lock of a [`SeqLock`], held; released on drop, also when unwinding.
+/// The guard of the writers' lock of a [`SeqLock`]; its drop, also during a panic, releases the
+/// lock.
 #[derive(Debug)]
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct SeqLockGuard<'a> {

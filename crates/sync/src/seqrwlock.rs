@@ -9,10 +9,11 @@
 //! | blocking reader   | [`read_lock`](SeqRwLock::read_lock)   | writers                   | one word, twice         |
 //! | writer            | [`write_lock`](SeqRwLock::write_lock) | writers, blocking readers | that word and the count |
 //!
-//! [`read_seq_or_lock`](SeqRwLock::read_seq_or_lock) combines both readers: a pass that stores nothing, and, if a write
-//! disturbed it, a second one that cannot be disturbed. It is for long reads, such as walking from a node up to the
-//! root: under a stream of writers an optimistic reader may never end, and one that took the writers' lock would lock
-//! out all other readers.
+//! [`read_seq_or_lock`](SeqRwLock::read_seq_or_lock) combines both readers: a pass that stores
+//! nothing, and, if a write disturbed it, a second one that cannot be disturbed. This function is
+//! for long reads, such as a walk from a node up to the root: under a stream of writers an
+//! optimistic reader may never end, and a reader with the writers' lock would keep out all other
+//! readers.
 //!
 //! All waiting is by spinning, so the lock may be taken under spinlocks; keep sections short, and do not sleep in them.
 //!
@@ -22,10 +23,10 @@
 //! writer queues in between.
 //!
 //! # Fairness
-//! A thread that cannot get in at once draws a ticket. The thread whose turn it is waits on the word, and no thread
-//! overtakes it for long: a reader has its share in the word already, which writers respect; a writer sets `WAITING`,
-//! which sends newcomers of both kinds to the queue. So each of `n` threads passes a waiter about once, and neither
-//! kind starves.
+//! A thread that cannot get in at once draws a ticket. The thread whose turn it is waits on the
+//! word, and no thread overtakes it for long. A waiting reader has its share in the word already,
+//! and writers respect it. A waiting writer sets `WAITING`, which sends new readers and writers to
+//! the queue. So each of `n` threads passes a waiter about once, and neither kind starves.
 //!
 //! # State
 //! | bits of the word | 31     | 30..2                                | 1 `WAITING`               | 0 `WRITER`     |
@@ -49,8 +50,9 @@
 //!
 //! # Invariants
 //! 1. `WRITER` is set by an exchange from a word without readers, and cleared by that writer's guard.
-//! 2. A reader is in when its share is in the word and it then saw `WRITER` unset: from there on, 1 keeps writers out.
-//!    A share that found a writer is subtracted before its thread draws a ticket, or waits as in `read_slow`.
+//! 2. A reader is in when its share is in the word and it saw `WRITER` unset after that. From that
+//!    moment on, invariant 1 keeps writers out. A share that found a writer is subtracted before
+//!    its thread draws a ticket, or waits as in `read_slow`.
 //! 3. Only the writer whose turn it is sets `WAITING`, and clears it in the exchange that lets it in.
 //! 4. The count is odd only while `WRITER` is set.
 //!
@@ -119,7 +121,7 @@ unsafe impl Zeroes for SeqRwLock {}
 struct Lines<T>(T);
 
 impl SeqRwLock {
-    /// A free lock.
+    /// Returns a free lock.
     #[inline]
     #[must_use]
     pub fn new() -> Self {
@@ -141,8 +143,8 @@ impl SeqRwLock {
         self.count.0.begin()
     }
 
-    /// Whether the values read since the sample `start` must be thrown away: a writer was at work then, or has come
-    /// since.
+    /// Returns whether the values read since the sample `start` must be thrown away: a writer was
+    /// at work then, or has come since.
     #[inline(always)]
     #[must_use]
     pub fn read_retry(&self, start: u32) -> bool {
@@ -153,9 +155,9 @@ impl SeqRwLock {
     /// the last pass. A long `f` may check [whether the pass still counts](ReadPass::is_disturbed), and return early if
     /// not.
     ///
-    /// The first pass waits for a write that is under way, and is left out if another one follows at once. In it `f`
-    /// may see torn data, so it must only read, and must collect its result from the start. If `f` panics, a lock that
-    /// is held is released.
+    /// The first pass waits for a write that is under way; it is left out if another write follows
+    /// at once. In the first pass `f` may see torn data, so `f` must only read, and must collect
+    /// its result from the start in each pass. If `f` panics, the lock is released if it is held.
     ///
     /// Source: Linux's `read_seqbegin_or_lock`, `need_seqretry`, `done_seqretry`.
     #[inline]
@@ -172,7 +174,7 @@ impl SeqRwLock {
         f(&ReadPass { count: &self.count.0, start: None })
     }
 
-    /// The count for an optimistic pass, or `None` if one writer follows another.
+    /// Returns the count for an optimistic pass, or `None` if one writer follows another.
     #[inline]
     fn sample(&self) -> Option<u32> {
         let seen = self.count.0.current();
@@ -328,15 +330,16 @@ pub struct ReadPass<'a> {
 }
 
 impl ReadPass<'_> {
-    /// Whether this pass keeps writers out, so that it can read nothing torn.
+    /// Returns whether this pass keeps writers out, so that it can read nothing torn.
     #[inline]
     #[must_use]
     pub fn is_blocking(&self) -> bool {
         self.start.is_none()
     }
 
-    /// Whether a writer has come since the pass began: its values may be torn, and the pass will not count, so it may
-    /// as well end. Never in a blocking pass. Once true, true for the rest of the pass.
+    /// Returns whether a writer has come since the pass began: its values may be torn, and the pass
+    /// will not count, so it may as well end. Never in a blocking pass. Once true, true for the
+    /// rest of the pass.
     #[inline]
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
@@ -344,7 +347,8 @@ impl ReadPass<'_> {
     }
 }
 
-/// A [`SeqRwLock`], held against writers; released on drop, also when unwinding.
+/// The guard of a [`SeqRwLock`] held against writers; its drop, also during a panic, releases the
+/// lock.
 #[derive(Debug)]
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct SeqRwReadGuard<'a> {
@@ -361,7 +365,7 @@ impl Drop for SeqRwReadGuard<'_> {
     }
 }
 
-/// A [`SeqRwLock`], held for writing; released on drop, also when unwinding.
+/// The guard of a [`SeqRwLock`] held for writing; its drop, also during a panic, releases the lock.
 #[derive(Debug)]
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct SeqRwWriteGuard<'a> {

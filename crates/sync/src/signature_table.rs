@@ -8,13 +8,14 @@
 //! [`put`](SignatureTable::put) of the same signature.
 //!
 //! # What it is not
-//! A map: an entry disappears when another one needs its room. A lookup does not show that the address is still valid:
-//! the word of checks is for that.
+//! A map: an entry disappears when another entry needs its room. A lookup does not show that the
+//! address is still valid; the caller uses the word of checks for that.
 //!
 //! # Layout
-//! An entry is 32 bytes: the signature, the *place* word, the word of checks. Two entries are a line. A signature has two
-//! lines anywhere in the table, so four ways. If these are in use, one of their entries moves to its other line: see
-//! `room.rs`. The number of lines is even, and need not be a power of two: a line is chosen by a multiplication.
+//! An entry is 32 bytes: the signature, the *place* word, the word of checks. Two entries are a
+//! line. A signature has two lines anywhere in the table, so four ways. If all four are in use, one
+//! of their entries moves to its other line: see `room.rs`. The number of lines is even, and need
+//! not be a power of two: a line is chosen by a multiplication.
 //!
 //! | bits of the place word | |
 //! |---|---|
@@ -36,8 +37,9 @@
 //!
 //! # Limitations
 //! Two threads that put one signature at one time can make two entries of it, if between their
-//! choices an entry became vacant or stale. Each has the words of one of the two puts. Lookups and
-//! later puts use the one that comes first; the other one is in the way until its room is needed.
+//! choices an entry became vacant or stale. Each entry has the words of one of the two puts.
+//! Lookups and later puts use the first entry; the second entry wastes its room until a put needs
+//! it.
 //!
 //! An entry that moves while [`clear`](SignatureTable::clear) runs can stay.
 //!
@@ -118,26 +120,28 @@ const LOW: u64 = (1 << ADDRESS) - 1;
 const ADDRESS_BITS: u32 = 48;
 
 impl SignatureTable {
-    /// A table of at most `bytes`, and at least four entries. `None` if the system has no room for it.
+    /// Returns a table of at most `bytes`, and at least four entries. `None` if the system has no
+    /// room for it.
     #[must_use]
     pub fn new(bytes: usize) -> Option<Self> {
         Some(Self { lines: Zeroed::new(((bytes / size_of::<Line>()) & !1).max(2))?, key: Key::random() })
     }
 
-    /// The bytes of its entries.
+    /// Returns the bytes of its entries.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(self.lines.get())
     }
 
-    /// The signature of `bytes` with the number `beside`. `None`: they are too long for this table.
+    /// Returns the signature of `bytes` with the number `beside`. `None`: `bytes` are too long for
+    /// this table.
     #[inline(always)]
     #[must_use]
     pub fn sign(&self, beside: u64, bytes: &[u8]) -> Option<Signature> {
         self.key.sign(beside, bytes)
     }
 
-    /// The entry of `signature`. Stores nothing.
+    /// Returns the entry of `signature`. Stores nothing.
     #[inline(always)]
     #[must_use]
     pub fn find(&self, signature: Signature) -> Option<Found> {
@@ -176,7 +180,8 @@ impl SignatureTable {
         self.lines.get().iter().flat_map(|line| &line.0).for_each(Entry::clear);
     }
 
-    /// The number of entries in use, by a pass over all. `is_counted` gets the word of checks.
+    /// Returns the number of entries in use, by a pass over all. `is_counted` gets the word of
+    /// checks.
     pub fn count(&self, is_counted: impl Fn(u64) -> bool) -> usize {
         let entries = self.lines.get().iter().flat_map(|line| &line.0);
         // Relaxed: a figure of one moment or another.
@@ -194,7 +199,7 @@ impl SignatureTable {
         self.scale(signature.spread())
     }
 
-    /// The other line of a signature, one of whose lines is `at`.
+    /// Returns the other line of a signature, one of whose lines is `at`.
     fn other_line(&self, signature: Signature, at: usize) -> usize {
         let spread = signature.spread();
         let (first, second) = (self.scale(spread), self.scale(respread(spread)));
@@ -206,13 +211,13 @@ impl SignatureTable {
         }
     }
 
-    /// The line of a number that is spread over all 64 bits.
+    /// Returns the line of a number that is spread over all 64 bits.
     #[inline(always)]
     fn scale(&self, spread: u64) -> usize {
         ((u128::from(spread) * self.lines.get().len() as u128) >> 64) as usize
     }
 
-    /// The entry of `signature` in its second line; its first is `at`.
+    /// Returns the entry of `signature` in its second line; its first is `at`.
     #[inline(never)]
     fn find_in_other(&self, signature: Signature, at: usize) -> Option<Found> {
         self.entries_of(self.other_line(signature, at)).find_map(|entry| entry.read(signature))
@@ -222,7 +227,7 @@ impl SignatureTable {
         self.lines.get().get(line).into_iter().flat_map(|line| &line.0)
     }
 
-    /// The entries that can have `signature`, in the order in which a lookup reads them.
+    /// Returns the entries that can have `signature`, in the order in which a lookup reads them.
     fn ways(&self, signature: Signature) -> impl Iterator<Item = &Entry> {
         let at = self.line_of(signature);
         self.entries_of(at).chain(self.entries_of(self.other_line(signature, at)))
@@ -235,7 +240,7 @@ fn respread(spread: u64) -> u64 {
 }
 
 impl Entry {
-    /// The words of the entry, if they are of `signature`.
+    /// Returns the words of the entry, if they are of `signature`.
     #[inline(always)]
     fn read(&self, signature: Signature) -> Option<Found> {
         // ORDERING: Acquire, pairs with the Release store in `write`: the words below are not older than this one.

@@ -32,9 +32,11 @@
 //! its list before the word changes, so a thread that learns of an abandoned flight and enters again does not find it.
 //!
 //! # Invariants
-//! 1. A flight has one [`Leader`]. Only it writes the value, before it swaps the word to 2; after that it only wakes.
-//!    So a thread that sees 2 finds the value, which does not change any more.
-//! 2. A flight is on its shard's list from its making until its leader is dropped, and no other with its key is.
+//! 1. A flight has one [`Leader`]. Only the leader writes the value, before it swaps the word to 2;
+//!    after the swap it only wakes waiters. So a thread that sees 2 finds the value, which does not
+//!    change any more.
+//! 2. A flight is on its shard's list from its making until its leader is dropped. No other flight
+//!    on the list has its key.
 //!
 //! # Source
 //! `singleflight` of groupcache (Brad Fitzpatrick, 2013); `d_alloc_parallel` in Linux (Al Viro, 2016) does it for
@@ -221,7 +223,8 @@ impl<K, V> SingleFlight<K, V> {
         self.shards.iter().map(|shard| shard.flights.lock().iter().count()).sum()
     }
 
-    /// The shard of a region, by the high bits after a multiplication: callers' hashes may have few good bits.
+    /// Returns the shard of a region, by the high bits after a multiplication: callers' hashes may
+    /// have few good bits.
     fn shard(&self, region: u64) -> &Arc<Shard<K, V>> {
         let mixed = region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         &self.shards[mixed as usize & (self.shards.len() - 1)]
@@ -229,14 +232,15 @@ impl<K, V> SingleFlight<K, V> {
 }
 
 impl<K, V> Leader<'_, K, V> {
-    /// This duty, but it does not borrow the table: for another thread, which may outlive it.
+    /// Returns this duty without a borrow of the table: for another thread, which may outlive the
+    /// borrow.
     #[cold]
     pub fn detach(mut self) -> Leader<'static, K, V> {
         self.outcome = FLYING;
         Leader { shard: ShardRef::Owned(Arc::clone(&self.shard)), flight: self.flight.clone(), outcome: ABANDONED }
     }
 
-    /// A right to the result, for a caller that gives the leader away.
+    /// Returns a right to the result, for a caller that gives the leader away.
     #[must_use]
     pub fn waiter(&self) -> Waiter<K, V> {
         Waiter { flight: self.flight.clone() }
@@ -294,7 +298,7 @@ impl<K, V: Clone> Waiter<K, V> {
         }
     }
 
-    /// A clone of the value. The word is 2.
+    /// Returns a clone of the value. The word is 2.
     fn value(&self) -> Waited<V> {
         // SAFETY: invariant 1.
         let value = self.flight.value.with(|cell| unsafe { &*cell }.clone());

@@ -33,12 +33,13 @@
 //!
 //! 1. Under the lock, a thread that frees takes at most 64 groups out of the depot. Now no thread can allocate
 //!    from them.
-//! 2. A grace period passes ([`RcuDomain::defer`]). It waits for the readers that found an item
-//!    before it was freed: also for the readers that would follow its chain link, and for those
+//! 2. A grace period passes ([`RcuDomain::defer`]). It waits for the readers that found the item
+//!    before it was freed, for readers that would follow the item's chain link, and for readers
 //!    between the two steps of a [stray](crate::LockRef).
-//! 3. The callback notes the highest count of these items ([`Item::count`]) and discards their pages. They hold zeros
-//!    now, and the type guarantees that zeros are a vacant item. So the memory still holds `T`s, and a thread that
-//!    visits all items, or has a stale address, reads vacant ones.
+//! 3. The callback notes the highest count of these items ([`Item::count`]) and discards their
+//!    pages. The pages now hold zeros, and the type guarantees that zeros are a vacant item. So the
+//!    memory still holds `T`s, and a thread that visits all items, or has a stale address, reads
+//!    vacant items.
 //! 4. Under the lock the groups become *bare*: free, and the last ones to be taken. A thread that
 //!    refills a magazine raises the counts of the items above the noted one, so that no count
 //!    decreases from one user of an item to the next. (In between a bare item has the count 0,
@@ -46,17 +47,19 @@
 //!
 //! While a reader stays in its section, at most half of all groups wait for it; the others can be used again at once.
 //!
-//! A thread that refers to an item without being its user, and found it outside of the read section that it is in, must
-//! not write to it, except by an operation that fails on a vacant item, such as [`LockRef::try_kill`](crate::LockRef).
+//! A thread that is not a user of an item, and did not find the item in its current read section,
+//! must not write to the item, except by an operation that fails on a vacant item, such as
+//! [`LockRef::try_kill`](crate::LockRef).
 //!
 //! # Invariants
-//! 1. Every item ever handed out is in a chunk on `Depot::chunks`, was written by [`Item::vacant`]
-//!    with its side before it was first handed out, and neither is moved or dropped before the
-//!    slab's own drop. Zeros that replace it while it is free are a value of its type.
+//! 1. Every item ever handed out is in a chunk on `Depot::chunks`. [`Item::vacant`] wrote the item
+//!    and its side before the item was first handed out. Item and side are neither moved nor
+//!    dropped before the slab's own drop. Zeros that replace a free item are a value of its type.
 //! 2. Only the owner of a magazine's CPU index writes the magazine and its links; `prim::cpu` orders owners.
-//! 3. `Depot::reserved` grows by `BATCH`. The thread that grew it owns the batch at the old value: only it writes the
-//!    batch's objects, and then its flag in `Chunk::written`. A thread that sees the flag set finds the objects. (If
-//!    [`Item::vacant`] panics the flag stays unset and the batch is lost.)
+//! 3. `Depot::reserved` grows by `BATCH`. The thread that made it grow owns the batch of items at
+//!    the old value: only this thread writes the batch's objects, and then the batch's flag in
+//!    `Chunk::written`. A thread that sees the flag set finds the objects. (If [`Item::vacant`]
+//!    panics the flag stays unset and the batch is lost.)
 //! 4. A chunk is made by `Depot::reserve`, and stays until the depot's drop. All chunks but the last are fully reserved.
 //! 5. An item is in at most one magazine, or has its bit set in the depot, or is in a group that returns; and only
 //!    while it has no user: the contracts of [`Slab::free`] and [`Item`]. A slab has only its own free items.
@@ -105,8 +108,10 @@ const SPAN: usize = 8 * BATCH;
 /// For one side [`Item::free_link`] always returns the same word, a different one for each side, which lives as long as
 /// the side; and while the item is free nothing but the slab reads or writes that word.
 ///
-/// With [`Item::RETURNS`], item and side consist of atomics, bytes of zero are a valid value of both, with the meaning of
-/// [`Item::vacant`], and while they are free they own nothing.
+/// With [`Item::RETURNS`]:
+/// - Item and side consist of atomics.
+/// - Bytes of zero are a valid item and side, with the meaning of [`Item::vacant`].
+/// - A free item and its side own nothing.
 ///
 /// ```
 /// # use core::sync::atomic::AtomicPtr;
@@ -194,13 +199,14 @@ pub unsafe trait Item: Send + Sync + Sized + 'static {
     /// Whether the memory of free items may go back to the system; see the trait's safety section.
     const RETURNS: bool = false;
 
-    /// An object without users: the content of the memory before its first use.
+    /// Returns an object without users: the content of the memory before its first use.
     fn vacant() -> (Self, Self::Side);
 
-    /// The word that links the item into a free list while it is free. The slab owns it then, and only then.
+    /// Returns the word that links the item into a free list while it is free. The slab owns it
+    /// then, and only then.
     fn free_link(side: &Self::Side) -> &AtomicPtr<Self>;
 
-    /// The count by which readers notice that the item has another user; 0 if it has none.
+    /// Returns the count by which readers notice that the item has another user; 0 if it has none.
     fn count(&self) -> u32 {
         0
     }
@@ -233,7 +239,7 @@ struct Apart<T>(T);
 pub struct SlabCursor(AtomicUsize);
 
 impl SlabCursor {
-    /// A hand before the first item.
+    /// Returns a hand before the first item.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -241,7 +247,8 @@ impl SlabCursor {
 }
 
 impl<T: Item> Slab<T> {
-    /// An empty slab, whose chunks are requested as huge pages. Takes no memory for items yet.
+    /// Returns an empty slab, whose chunks are requested as huge pages. Takes no memory for items
+    /// yet.
     #[must_use]
     pub fn new() -> Self {
         Self::with_huge_from(0)
@@ -262,9 +269,9 @@ impl<T: Item> Slab<T> {
         }
     }
 
-    /// Sets how many items there may be, free or not, before [`Slab::try_alloc`] refuses: `items`,
+    /// Sets the number of items, free or not, from which on [`Slab::try_alloc`] refuses: `items`,
     /// rounded up to a multiple of 32; `usize::MAX` for no limit. Items above the limit stay. With
-    /// a limit magazines keep at most 31 items, without one 63 and more.
+    /// a limit magazines keep at most 31 items, without a limit 63 and more.
     pub fn set_limit(&self, items: usize) {
         let mut depot = self.depot.0.lock();
         depot.limit = items.checked_next_multiple_of(BATCH).unwrap_or(usize::MAX);
@@ -272,8 +279,8 @@ impl<T: Item> Slab<T> {
         self.full.store(if items == usize::MAX { 2 * BATCH } else { BATCH }, Relaxed);
     }
 
-    /// Takes an item out of the slab: a new one as [`Item::vacant`] made it, a used one as its last user left it.
-    /// Ignores the limit, though the item counts towards it.
+    /// Takes an item out of the slab: a new item as [`Item::vacant`] made it, a used item as its
+    /// last user left it. Ignores the limit, though the item counts towards the limit.
     #[inline(always)]
     pub fn alloc(&self) -> &T {
         let magazine = self.magazines.this();
@@ -344,7 +351,8 @@ impl<T: Item> Slab<T> {
         }
     }
 
-    /// The number of an item of this slab, by which [`Slab::numbered`] finds it. It never changes.
+    /// Returns the number of an item of this slab, by which [`Slab::numbered`] finds it. It never
+    /// changes.
     ///
     /// # Panics
     /// If the item is not one of this slab.
@@ -353,7 +361,7 @@ impl<T: Item> Slab<T> {
         self.depot.0.lock().number_of(item)
     }
 
-    /// The item with this number, used or free: `None` if there is none yet.
+    /// Returns the item with this number, used or free: `None` if there is none yet.
     #[must_use]
     pub fn numbered(&self, number: usize) -> Option<&T> {
         let chunk = {
@@ -376,9 +384,10 @@ impl<T: Item> Slab<T> {
         spans.iter().map(|span| span.len()).sum()
     }
 
-    /// As [`Slab::scan`], for few items at a time: a thread claims up to 256 items behind the hand at once, and visits them
-    /// in this call and the next ones of its CPU index. So threads seldom meet at the hand. Visits at least one item if there
-    /// is one, and perhaps fewer than `count`.
+    /// As [`Slab::scan`], for few items at a time: a thread claims up to 256 items behind the hand
+    /// at once. It visits them in this call and in the next calls with its CPU index. So threads
+    /// seldom meet at the hand. Visits at least one item if there is one, and perhaps fewer than
+    /// `count`.
     pub fn step<'a>(&'a self, hand: &SlabCursor, count: usize, f: impl FnMut(&'a T)) -> usize {
         let span = &self.magazines.this().span;
         // Relaxed, here and below: invariant 2: this thread owns the span.
@@ -411,7 +420,7 @@ impl<T: Item> Slab<T> {
         true
     }
 
-    /// The items that `scan` must visit, in runs of at most a batch.
+    /// Returns the items that `scan` must visit, in runs of at most a batch.
     fn next_spans<'a>(&'a self, hand: &SlabCursor, count: usize) -> Vec<&'a [T]> {
         let depot = self.depot.0.lock();
         let total = depot.reserved;
@@ -446,7 +455,7 @@ impl<T: Item> core::fmt::Debug for Slab<T> {
     }
 }
 
-/// The word that links a free item of a slab.
+/// Returns the word that links a free item of a slab.
 #[inline(always)]
 fn link_of<T: Item>(item: &T) -> &AtomicPtr<T> {
     // SAFETY: every caller's item is in the slab that it works on (invariant 5).

@@ -1,9 +1,9 @@
 //! A test-and-test-and-set lock: the simplest spinlock.
 //!
 //! # What it is
-//! One byte. One compare-exchange takes a free lock; a waiter reads until it looks free, so that it does not take the
-//! cache line away from the holder, then tries again. For sections of tens of instructions: no I/O, no allocation, no
-//! callback.
+//! One byte. One compare-exchange takes a free lock. A waiter reads the byte until the lock looks
+//! free, so that it does not take the cache line away from the holder; then it tries again. For
+//! sections of tens of instructions: no I/O, no allocation, no callback.
 //!
 //! # What it is not
 //! Fair: waiters are not queued, and the thread nearest to the holder's cache wins. It does not sleep (a waiter yields

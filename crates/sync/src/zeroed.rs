@@ -1,4 +1,5 @@
-//! A large array that begins as zeros: from the system, on huge pages where it has them, and without a store to it.
+//! A large array that begins as zeros: memory of the system, on huge pages where the system has
+//! them, and zero without a store.
 //!
 //! # Invariants
 //! 1. `memory` is at least `len` values long, aligned for them, and was zeroed; all zeros are a value ([`Zeroes`]).
@@ -39,7 +40,7 @@ pub struct Zeroed<T> {
 }
 
 impl<T: Zeroes> Zeroed<T> {
-    /// An array of `len` values, and at least one. `None` if the system has no room for it.
+    /// Returns an array of `len` values, and at least one. `None` if the system has no room for it.
     #[cfg(not(loom))]
     #[must_use]
     pub fn new(len: usize) -> Option<Self> {
@@ -61,7 +62,7 @@ impl<T: Zeroes> Zeroed<T> {
         Some(Self { values: (0..len.max(1)).map(|_| T::default()).collect() })
     }
 
-    /// The values.
+    /// Returns the values.
     #[cfg(not(loom))]
     #[inline(always)]
     #[must_use]
@@ -70,7 +71,7 @@ impl<T: Zeroes> Zeroed<T> {
         unsafe { core::slice::from_raw_parts(self.memory.start().as_ptr().cast(), self.len) }
     }
 
-    /// The values.
+    /// Returns the values.
     #[cfg(loom)]
     #[must_use]
     pub fn get(&self) -> &[T] {

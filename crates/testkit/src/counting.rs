@@ -103,7 +103,7 @@ impl Counts {
         self.nodes().evicted_twice.clone()
     }
 
-    /// The invalidator of the file system; `None` before it is mounted.
+    /// Returns the invalidator of the file system; `None` before it is mounted.
     #[must_use]
     pub fn invalidator(&self) -> Option<&Invalidator> {
         self.invalidator.get()

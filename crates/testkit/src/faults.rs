@@ -11,7 +11,7 @@
 //! One mutex around the plan and the counts, never held during a call or a wait.
 //!
 //! # Where it comes from
-//! `fault-injection` of Linux, and dm-flakey; own code.
+//! `fault-injection` of Linux, and dm-flakey.
 //!
 //! ```
 //! use lightfoot_testkit::{Fault, Faults, Store};

@@ -65,7 +65,7 @@ pub struct Quota {
 }
 
 impl Features {
-    /// All of them, without a limit.
+    /// Returns all features, without a limit.
     #[must_use]
     pub const fn all() -> Self {
         Self {

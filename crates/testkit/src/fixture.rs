@@ -36,7 +36,7 @@ impl Debug for Fixture {
 }
 
 impl Fixture {
-    /// A tree over `subject`.
+    /// Returns a tree over `subject`.
     #[must_use]
     pub fn new(subject: Subject, features: Features) -> Self {
         let (ledger, opens) = Ledger::of(subject.fs);
@@ -48,19 +48,19 @@ impl Fixture {
         Self { vfs, at, counts, opens, features, outside, restart }
     }
 
-    /// The tree.
+    /// Returns the tree.
     #[must_use]
     pub fn vfs(&self) -> &Vfs {
         &self.vfs
     }
 
-    /// A context at its root with root's credentials and no umask.
+    /// Returns a context at its root with root's credentials and no umask.
     #[must_use]
     pub fn at(&self) -> &vfs::Context {
         &self.at
     }
 
-    /// A context at the root with these credentials and no umask.
+    /// Returns a context at the root with these credentials and no umask.
     pub(crate) fn of(&self, credentials: Credentials) -> vfs::Context {
         let context = self.vfs.context();
         context.set_umask(0);
@@ -74,18 +74,18 @@ impl Fixture {
         &self.counts
     }
 
-    /// The opens of its files.
+    /// Returns the opens of its files.
     pub(crate) fn opens(&self) -> &Opens {
         &self.opens
     }
 
-    /// The file system's features.
+    /// Returns the file system's features.
     #[must_use]
     pub fn features(&self) -> Features {
         self.features
     }
 
-    /// The links that directories have, where each counts its subdirectories as `counted`.
+    /// Returns the links that directories have, where each counts its subdirectories as `counted`.
     pub(crate) fn links<const N: usize>(&self, counted: [u32; N]) -> [Result<u32, Errno>; N] {
         counted.map(|links| Ok(if self.features.counts_subdirectories { links } else { 1 }))
     }
@@ -96,8 +96,8 @@ impl Fixture {
         self.outside.as_deref()
     }
 
-    /// A second tree over the same storage, as after a restart, whose cache has this budget; `None`: the subject cannot begin
-    /// again.
+    /// Returns a second tree over the same storage, as after a restart, whose cache has this
+    /// budget; `None`: the subject cannot begin again.
     #[must_use]
     pub fn restarted(&self, budget: Budget) -> Option<Vfs> {
         self.restart.as_ref().map(|restart| Vfs::with_budget(Counting::of(restart()).0, budget))
@@ -116,7 +116,7 @@ impl Fixture {
         check().map_err(|failure| Failure::new(format!("{failure} (with a stale cache)")))
     }
 
-    /// Attributes; a symbolic link's own.
+    /// Returns the attributes; a symbolic link's own.
     pub(crate) fn attr(&self, path: impl AsRef<[u8]>) -> Result<Attr, Errno> {
         self.at.attr(Base::CWD, path.as_ref(), false)
     }
@@ -132,7 +132,7 @@ impl Fixture {
         write_all(&file, 0, contents)
     }
 
-    /// The contents of a file.
+    /// Returns the contents of a file.
     pub(crate) fn read(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>, Errno> {
         read_all(&self.open(path, OpenFlags::RDONLY)?)
     }
@@ -175,7 +175,7 @@ impl Fixture {
         self.at.rename(PathAt::cwd(old.as_ref()), PathAt::cwd(new.as_ref()), flags)
     }
 
-    /// All entries of a directory, in the order of the listing.
+    /// Returns all entries of a directory, in the order of the listing.
     pub(crate) fn list(&self, path: impl AsRef<[u8]>) -> Result<Vec<DirEntry>, Errno> {
         let dir = self.open(path, OpenFlags::RDONLY.union(OpenFlags::DIRECTORY))?;
         let mut all = Vec::new();
@@ -188,7 +188,7 @@ impl Fixture {
         }
     }
 
-    /// The names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     pub(crate) fn names(&self, path: impl AsRef<[u8]>) -> Result<Vec<String>, Errno> {
         let names = self.list(path)?.into_iter().map(|entry| entry.name.escape_ascii().to_string());
         let mut names: Vec<_> = names.collect();
@@ -220,7 +220,7 @@ pub(crate) fn write_all(file: &OpenFile, offset: u64, data: &[u8]) -> Outcome {
     Ok(())
 }
 
-/// The contents of the file.
+/// Returns the contents of the file.
 pub(crate) fn read_all(file: &OpenFile) -> Result<Vec<u8>, Errno> {
     let (mut all, mut buf) = (Vec::new(), vec![0; 4096]);
     loop {

@@ -10,7 +10,7 @@
 //! One mutex around the entries, never held during a call.
 //!
 //! # Where it comes from
-//! `errseq_t` of Linux, for the errors; own code.
+//! `errseq_t` of Linux, for the errors.
 
 use crate::outcome::{Failure, Outcome};
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ impl Opens {
         }
     }
 
-    /// The number of an open that succeeded.
+    /// Returns the number of an open that succeeded.
     fn add(&self, node: u64, flags: OpenFlags) -> u64 {
         let mut entries = self.entries();
         entries.opened += 1;

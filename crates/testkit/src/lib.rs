@@ -1,12 +1,12 @@
 //! Test cases for file systems: the contract of [`vfs::FileSystem`] as calls, and file systems for tests.
 //!
 //! # What it is
-//! Each case is a function over a [`Fixture`]. It gets a fresh file system in its own tree, works
-//! through paths as a program would, and returns the expected and the returned value. [`Features`]
-//! lists the features that the file system lacks. [`Store`] is a file system in memory with hooks,
-//! and [`Gate`] holds a request inside of it. Around any file system, [`Counting`] counts requests,
-//! [`Ledger`] checks the states of opens, and [`Faults`] injects errors, short transfers and hangs.
-//! [`ran_alone`] runs a test in a separate process.
+//! Each case is a function over a [`Fixture`]. A case gets a fresh file system in its own tree,
+//! works through paths as a program would, and returns the expected and the returned value.
+//! [`Features`] lists the features that the file system lacks. [`Store`] is a file system in memory
+//! with hooks, and [`Gate`] holds a request inside of it. Around any file system, [`Counting`]
+//! counts requests, [`Ledger`] checks the states of opens, and [`Faults`] injects errors, short
+//! transfers and hangs. [`ran_alone`] runs a test in a separate process.
 //!
 //! # What it is not
 //! A comparison with a kernel, nor a test of the VFS itself: `crates/lightfoot/tests` has those.
@@ -15,7 +15,7 @@
 //! [`Counting`], [`Ledger`], [`Faults`], [`Store`] and [`Gate`] have a mutex each.
 //!
 //! # Where it comes from
-//! The idea of pjdfstest and xfstests' `generic` group; own code.
+//! The idea of pjdfstest and xfstests' `generic` group.
 //!
 //! ```
 //! # struct Empty;

@@ -1,6 +1,6 @@
 //! The result of a case: nothing, or the expected and the returned value.
 //!
-//! Plain values. Own code.
+//! Plain values.
 
 use core::fmt::{self, Debug, Display};
 use vfs::Errno;
@@ -10,7 +10,7 @@ use vfs::Errno;
 pub struct Failure(String);
 
 impl Failure {
-    /// A failure with this message.
+    /// Returns a failure with this message.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
@@ -46,7 +46,7 @@ pub(crate) fn same<T: PartialEq + Debug>(what: impl Display, got: T, expected: T
     Err(Failure(format!("{what}: expected {}, got {}", shown(&expected), shown(&got))))
 }
 
-/// A value as text, cut if it is long.
+/// Returns a value as text, cut if it is long.
 fn shown(value: &impl Debug) -> String {
     let text = format!("{value:?}");
     match text.char_indices().nth(400) {

@@ -1,6 +1,6 @@
 //! The results of all cases.
 //!
-//! Plain values. Own code.
+//! Plain values.
 
 use crate::outcome::Outcome;
 use core::fmt;
@@ -16,18 +16,18 @@ impl Report {
         Self { outcomes }
     }
 
-    /// Each case's name and outcome, in the order in which they ran.
+    /// Returns each case's name and outcome, in the order in which they ran.
     pub fn outcomes(&self) -> &[(&'static str, Outcome)] {
         &self.outcomes
     }
 
-    /// The names of the cases that failed.
+    /// Returns the names of the cases that failed.
     #[must_use]
     pub fn failed(&self) -> Vec<&'static str> {
         self.outcomes.iter().filter(|(_, outcome)| outcome.is_err()).map(|(name, _)| *name).collect()
     }
 
-    /// Whether none failed.
+    /// Returns whether none failed.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.outcomes.iter().all(|(_, outcome)| outcome.is_ok())

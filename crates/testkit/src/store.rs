@@ -112,7 +112,7 @@ impl Store {
     /// The number of the root directory.
     pub const ROOT: u64 = ROOT;
 
-    /// An empty store.
+    /// Returns an empty store.
     #[must_use]
     pub fn new(options: StoreOptions) -> Self {
         Self(Arc::new(Inner {
@@ -125,13 +125,14 @@ impl Store {
         }))
     }
 
-    /// A store that has these paths; parents come first. See [`Store::make`] for their form.
+    /// Returns a store that has these paths; parents come first. See [`Store::make`] for their
+    /// form.
     #[must_use]
     pub fn with_paths(paths: &[&str]) -> Self {
         Self::with_options(StoreOptions::default(), paths)
     }
 
-    /// A store with these options and these files.
+    /// Returns a store with these options and these files.
     #[must_use]
     pub fn with_options(options: StoreOptions, paths: &[&str]) -> Self {
         let store = Self::new(options);
@@ -144,7 +145,7 @@ impl Store {
         store
     }
 
-    /// A tree over this store, with an empty cache.
+    /// Returns a tree over this store, with an empty cache.
     #[must_use]
     pub fn tree(&self) -> Vfs {
         Vfs::new(self.clone())
@@ -166,7 +167,7 @@ impl Store {
         self.0.after.set(act);
     }
 
-    /// The invalidator of the first tree.
+    /// Returns the invalidator of the first tree.
     ///
     /// # Panics
     /// If no tree was made yet.
@@ -194,7 +195,7 @@ impl Store {
 
 /// Changes behind the trees, without a word to their caches.
 impl Store {
-    /// The number of the file at `path`, of which no component is a symbolic link.
+    /// Returns the number of the file at `path`, of which no component is a symbolic link.
     ///
     /// # Panics
     /// If the path does not exist.
@@ -233,13 +234,13 @@ impl Store {
         self.nodes().remove(dir, name.as_bytes());
     }
 
-    /// The file that `name` in the directory `dir` leads to.
+    /// Returns the file that `name` in the directory `dir` leads to.
     #[must_use]
     pub fn find(&self, dir: u64, name: &[u8]) -> Option<u64> {
         self.nodes().find(dir, name).ok()
     }
 
-    /// The names in the directory `dir`, in the order in which they were entered.
+    /// Returns the names in the directory `dir`, in the order in which they were entered.
     #[must_use]
     pub fn names(&self, dir: u64) -> Vec<String> {
         let listed = self.nodes().list(dir, 0).into_iter();
@@ -266,7 +267,7 @@ impl Store {
     }
 }
 
-/// The directory and the name of a path, which has no slash before it.
+/// Returns the directory and the name of a path, which has no slash before it.
 fn split(path: &[u8]) -> (&str, &str) {
     let path = core::str::from_utf8(path).expect("a path in UTF-8");
     path.rsplit_once('/').unwrap_or(("", path))

@@ -1,6 +1,6 @@
 //! The subject of a test: a file system, and changes of its storage from outside.
 //!
-//! Plain values. Own code.
+//! Plain values.
 
 use vfs::FileSystem;
 
@@ -27,18 +27,18 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// `fs`, whose storage `outside` can change behind the tree's back.
+    /// Returns a subject of `fs`, whose storage `outside` can change without the tree.
     pub fn with_outside(fs: impl FileSystem, outside: impl Outside + 'static) -> Self {
         Self { outside: Some(Box::new(outside)), ..fs.into() }
     }
 
-    /// `fs`, every directory of which is split.
+    /// Returns a subject of `fs` in which every directory is split.
     pub fn split(fs: impl FileSystem) -> Self {
         Self { is_sharded: true, ..fs.into() }
     }
 
-    /// A subject that can begin again: `restart` returns a file system over the same storage, and
-    /// shares nothing else.
+    /// Returns a subject that can begin again: `restart` returns a file system over the same
+    /// storage, and shares nothing else.
     #[must_use]
     pub fn restarting<F: FileSystem>(self, restart: impl Fn() -> F + Send + Sync + 'static) -> Self {
         Self { restart: Some(Box::new(move || Box::new(restart()))), ..self }

@@ -64,7 +64,7 @@ use invalidator::Invalidator;
 /// A file system. Every method except [`FileSystem::root`] has a default: it fails with `ENOSYS` or a similar
 /// error, or fits a file system without changes behind the cache.
 pub trait FileSystem: Send + Sync + 'static {
-    /// The root directory.
+    /// Returns the root directory.
     fn root(&self) -> NewInode;
 
     /// Constant properties of the file system. Called once, when it is mounted.
@@ -78,8 +78,9 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// Finds `name` in `dir`. The VFS may cache an `ENOENT`.
     ///
-    /// `next` has the names that the walk needs after this one. A file system that can resolve several in one call, over a
-    /// network for instance, puts its answers there; others ignore it.
+    /// `next` has the names that the walk needs after this name. A file system that can resolve
+    /// several names in one call, for instance over a network, puts the further answers into
+    /// `next`; other file systems ignore it.
     ///
     /// # Errors
     /// `ENOENT`, or errors of the storage.
@@ -124,7 +125,8 @@ pub trait FileSystem: Send + Sync + 'static {
         None
     }
 
-    /// The file with this id, as [`FileSystem::lookup`] would return it. Ids come from outside, so any bytes are possible.
+    /// Returns the file with this id, as [`FileSystem::lookup`] would return it. Ids come from
+    /// outside, so any bytes are possible.
     ///
     /// With [`NameStore::Cache`] the VFS finds the inode in the cache, by the node; it ignores the rest of the answer, and a
     /// node that is not there is `ESTALE`.
@@ -136,9 +138,10 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// The directory that contains the file with this id, by its id, and the file's name there. Of a file with several names any;
-    /// never called for the root. The VFS calls it to connect a directory that [`FileSystem::by_id`] found with the tree.
-    /// Not called with [`NameStore::Cache`].
+    /// Returns the id of the directory that contains the file with this id, and the file's name in
+    /// that directory; any name, if the file has several. The VFS calls this to connect a directory
+    /// that [`FileSystem::by_id`] found with the tree, but never for the root, and not with
+    /// [`NameStore::Cache`].
     ///
     /// # Errors
     /// `ESTALE` as for [`FileSystem::by_id`]; `EOPNOTSUPP` if the file system cannot tell, as it may for files other than
@@ -179,8 +182,9 @@ pub trait FileSystem: Send + Sync + 'static {
     /// (`O_TMPFILE`). Fills in inode number and storage. Returns the node, the file system's number of the inode.
     ///
     /// # Errors
-    /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` or `EOPNOTSUPP` if it does not support the type; `EEXIST` if it has the
-    /// name after all; `EOPNOTSUPP` if it does not support files without a name.
+    /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` or `EOPNOTSUPP` if the file system does not
+    /// support the type; `EEXIST` if the directory has the name after all; `EOPNOTSUPP` if the file
+    /// system does not support files without a name.
     fn create(
         &self,
         _request: &Request,
@@ -216,8 +220,8 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EPERM)
     }
 
-    /// Changes attributes; the VFS updates its copy afterwards, or keeps those that this returns. [`FileSystem::set_len`] changes the
-    /// length.
+    /// Changes attributes. After the call the VFS updates its copy, or keeps the attributes that
+    /// the call returns. [`FileSystem::set_len`] changes the length.
     ///
     /// # Errors
     /// `EROFS`, `EDQUOT`, `EIO`...
@@ -225,8 +229,8 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(After::NONE)
     }
 
-    /// The current attributes of `inode`. Called before stale attributes are shown ([`Inode::mark_stale`]);
-    /// only file systems that do not leave attributes to the VFS need it.
+    /// Returns the current attributes of `inode`. Called before stale attributes are shown
+    /// ([`Inode::mark_stale`]); only file systems that do not leave attributes to the VFS need it.
     ///
     /// # Errors
     /// `ESTALE` if the inode no longer exists, `EIO`...
@@ -243,9 +247,9 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(inode.birth())
     }
 
-    /// Opens a regular file, for reading or writing by `flags`, or a directory, to list it. Called if
-    /// [`Opens::Yes`]. The VFS passes the state that this returns to each later call about the same open ([`Open`]).
-    /// After each success it calls [`FileSystem::release`] once.
+    /// Opens a regular file, for reading or writing by `flags`, or a directory, to list it. Called
+    /// only with [`Opens::Yes`]. The VFS passes the returned state to each later call about this
+    /// open file ([`Open`]). After each success the VFS calls [`FileSystem::release`] once.
     ///
     /// # Errors
     /// `EACCES`, `EMFILE`, `ETXTBSY`, `EIO`...; `ESTALE` if the inode no longer exists.
@@ -275,15 +279,15 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
-    /// Copies `len` bytes of the first file, from its offset on, to the second one at its offset,
-    /// without reading and writing them. The bytes lie in the first file by the length that the VFS
-    /// has. If both are one file, the ranges do not overlap. Returns the same as
+    /// Copies `len` bytes from the offset in the first file to the offset in the second file,
+    /// without reading and writing them. By the length that the VFS has, the first file has all
+    /// these bytes. If both files are one file, the ranges do not overlap. Returns the same as
     /// [`FileSystem::write`].
     ///
-    /// With [`Copying::Any`] it may copy less than all. [`Copying::Share`] comes only with
-    /// [`FsTraits::reflinks`], for ranges that begin and end at blocks, or end at the end of the
-    /// first file and not before the end of the second; the VFS changes the contents of neither
-    /// file meanwhile.
+    /// With [`Copying::Any`] the file system may copy fewer bytes. [`Copying::Share`] comes only
+    /// with [`FsTraits::reflinks`], for ranges that begin at a block and end at a block, or end at
+    /// the end of the first file and not before the end of the second file. During the call the VFS
+    /// changes the contents of neither file.
     ///
     /// # Errors
     /// `EOPNOTSUPP` if it cannot for these files; after [`Copying::Any`] the VFS then reads and
@@ -325,8 +329,8 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// The first offset from `offset` (below the file's length) on that is data or a hole. The default has no
-    /// holes.
+    /// Returns the first offset from `offset` (below the file's length) on that is data or a hole.
+    /// The default has no holes.
     ///
     /// # Errors
     /// `ENXIO` if no data follows.
@@ -355,7 +359,7 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The value of an extended attribute, whose whole name (`user.x`) is `name`.
+    /// Returns the value of an extended attribute, whose whole name (`user.x`) is `name`.
     ///
     /// # Errors
     /// `ENODATA` if it does not exist; `EOPNOTSUPP` if its kind is not supported.
@@ -386,7 +390,7 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// The names of all extended attributes.
+    /// Returns the names of all extended attributes.
     ///
     /// # Errors
     /// `EOPNOTSUPP` if it has no extended attributes.
@@ -394,7 +398,7 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// The flags of a regular file or directory: `ioctl(2)` with `FS_IOC_GETFLAGS`.
+    /// Returns the flags of a regular file or directory: `ioctl(2)` with `FS_IOC_GETFLAGS`.
     ///
     /// # Errors
     /// `ENOTTY` if it has no such flags.

@@ -95,7 +95,7 @@ pub struct Vfs {
 }
 
 impl Vfs {
-    /// A tree with the root file system `fs`.
+    /// Returns a tree with the root file system `fs`.
     #[must_use]
     pub fn new(fs: impl FileSystem) -> Self {
         Self::with_budget(fs, Budget::default())
@@ -107,18 +107,18 @@ impl Vfs {
         Self::builder().budget(budget).build(fs)
     }
 
-    /// A tree with options.
+    /// Returns a tree with options.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A context at the root of the tree, with root's credentials and umask 022.
+    /// Returns a context at the root of the tree, with root's credentials and umask 022.
     #[must_use]
     pub fn context(&self) -> Context {
         Context::new(self.tree.share(), self.namespace.clone())
     }
 
-    /// Whether `context` is one of this tree.
+    /// Returns whether `context` is one of this tree.
     #[must_use]
     pub fn has(&self, context: &Context) -> bool {
         core::ptr::eq::<Tree>(&**self.tree, context.tree())
@@ -136,20 +136,20 @@ impl Vfs {
         self.tree.observers.add(&self.tree.watches, observer, true);
     }
 
-    /// How often walks left rcu-walk for `reason`.
+    /// Returns how often walks left rcu-walk for `reason`.
     #[must_use]
     pub fn fallbacks(&self, reason: Fallback) -> u64 {
         self.tree.fallbacks.iter().map(|counters| counters.get(reason)).sum()
     }
 
-    /// The contents of the root file system's cache. Examines every dentry: for tests and reports, and exact
-    /// only while nothing changes.
+    /// Returns counts of the contents of the root file system's cache. Examines every dentry: for
+    /// tests and reports, and exact only while nothing changes.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         self.root.stats()
     }
 
-    /// The statistics of the mounted file system whose files have the `st_dev` `dev`
+    /// Returns the statistics of the mounted file system whose files have the `st_dev` `dev`
     /// ([`MountInfo::dev`]). `None`: no mount shows one.
     #[must_use]
     pub fn stats_of(&self, dev: u64) -> Option<CacheStats> {
@@ -157,23 +157,23 @@ impl Vfs {
         mounts.iter().find(|mount| mount.dev == dev).map(|mount| mount.sb.stats())
     }
 
-    /// How often the calling thread requested a name that the cache did not have from a file
-    /// system, or waited for another thread that did. So an operation whose walk or change did not
-    /// move this count was answered from the cache. Cheap: one load.
+    /// Returns how often the calling thread requested a name that the cache did not have from a
+    /// file system, or waited for another thread that did. So an operation whose walk or change did
+    /// not move this count was answered from the cache. Cheap: one load.
     #[must_use]
     pub fn names_asked_here(&self) -> u64 {
         self.tree.fallbacks.this().asked()
     }
 
-    /// The table of whole paths. Examines every entry: for tests and reports.
+    /// Returns the state of the table of whole paths. Examines every entry: for tests and reports.
     #[must_use]
     pub fn whole_path_stats(&self) -> WholePathStats {
         self.tree.paths.stats()
     }
 
-    /// The lookups of the calling thread's CPU index in the table of whole paths: of
-    /// [`WholePathStats`], the misses and the paths recorded, refused and renewed. Cheap: the
-    /// entries are not examined.
+    /// Returns counts of the calling thread's CPU index for the table of whole paths. Of
+    /// [`WholePathStats`] only these are counted: misses, and paths recorded, refused and renewed.
+    /// Cheap: no entry is examined.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     #[must_use]
@@ -181,15 +181,16 @@ impl Vfs {
         self.tree.paths.stats_here()
     }
 
-    /// The state of deferred freeing.
+    /// Returns the state of deferred freeing.
     #[must_use]
     pub fn rcu_stats(&self) -> RcuStats {
         self.tree.domain.stats()
     }
 
-    /// How often, and how long, threads waited for the tree's locks, by the rank of the lock; `docs/locking.md` lists what
-    /// each protects. A thread that finds a lock free counts nothing, so this costs nothing where no thread waits. Not
-    /// counted: spinning for the buckets of tables and for the sequences of entries, inodes and mounts.
+    /// Returns how often, and how long, threads waited for the tree's locks, by the rank of the
+    /// lock. (`docs/locking.md` lists the data that each lock protects.) A thread that finds a lock
+    /// free counts nothing, so counting costs nothing where no thread waits. Not counted: spinning
+    /// for the buckets of tables and for the sequences of entries, inodes and mounts.
     #[cfg(not(loom))]
     pub fn lock_waits(&self) -> impl Iterator<Item = RankWaits> {
         self.tree.ranks.waits()
@@ -202,8 +203,9 @@ impl Vfs {
         self.tree.has_flushes()
     }
 
-    /// Returns true if a file system that is, or was, mounted in the tree has not [`CachedNames::never_waits`]: an operation may
-    /// wait for a device, another process or a network.
+    /// Returns true if some file system that is, or was, mounted in the tree lacks
+    /// [`CachedNames::never_waits`]: an operation may then wait for a device, another process or a
+    /// network.
     #[must_use]
     pub fn may_wait(&self) -> bool {
         self.tree.may_wait()
@@ -216,9 +218,10 @@ impl Vfs {
         self.tree.is_cancellable()
     }
 
-    /// Panics of file systems that the tree caught, where it had to complete its own work: in
-    /// [`FileSystem::evict`], [`FileSystem::release`], and the drops of a file system and its inodes' data. The
-    /// panic hook has reported each. Other methods' panics reach the caller of the operation.
+    /// Returns the number of panics of file systems that the tree caught, because it had to
+    /// complete its own work: in [`FileSystem::evict`], in [`FileSystem::release`], and in drops of
+    /// a file system or of its inodes' data. The panic hook has reported each panic. The panics of
+    /// other methods reach the caller of the operation.
     #[must_use]
     pub fn callback_panics(&self) -> u64 {
         self.tree.panics()
@@ -247,19 +250,22 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The most that the cache of the root file system may hold.
+    /// Returns the most that the cache of the root file system may hold.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Finds whole paths by a table of at most `bytes` bytes in front of the walk; 0, the default, means no table. An
-    /// entry takes 32 bytes, and the table is best filled by three quarters: so take 56 bytes, with its lists, for each path in frequent use.
+    /// Finds whole paths by a table of at most `bytes` bytes in front of the walk; 0, the default,
+    /// means no table. An entry takes 32 bytes, and the table works best three quarters full. With
+    /// the lists, count 56 bytes for each path in frequent use.
     ///
-    /// A path is recorded when it is used again soon after its first use; in a cache with a budget, one or two uses later.
-    /// It must have no `.` and no `..`, not end at a mount point, pass at most 11 directories and symbolic links, and have at most
-    /// 256 bytes. Other paths are walked as without a table. If everyone may search all its directories and none is a mount point, one entry serves
-    /// everyone; otherwise it is recorded for each set of equal credentials, of which there can be 1024 at a time.
+    /// A path is recorded when it is used again soon after its first use; in a cache with a budget,
+    /// one or two uses later. A recorded path has no `.` and no `..`, does not end at a mount
+    /// point, passes at most 11 directories and symbolic links, and has at most 256 bytes. Other
+    /// paths are walked as without a table. If everyone may search all directories of the path and
+    /// none is a mount point, one entry serves everyone. Otherwise the path is recorded for each
+    /// set of equal credentials; there can be 1024 sets at a time.
     pub fn whole_paths(mut self, bytes: usize) -> Self {
         self.paths.bytes = bytes;
         self
@@ -274,8 +280,10 @@ impl Builder {
         self
     }
 
-    /// ShardedDirs every directory, of file systems with [`CachedNames::changes_in_parallel`], at the first change of it, and of those that
-    /// keep their own names at the first lookup in it, and not only those that threads wait for. For tests; only debug builds do so.
+    /// Shards every directory, not only directories that threads wait for. In file systems with
+    /// [`CachedNames::changes_in_parallel`] this happens at the first change of the directory; in
+    /// file systems that keep their own names, at the first lookup in it. For tests; only debug
+    /// builds do so.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     pub fn shards_every_directory(mut self, splits: bool) -> Self {
@@ -283,7 +291,7 @@ impl Builder {
         self
     }
 
-    /// The tree, with the root file system `fs`.
+    /// Returns the tree, with the root file system `fs`.
     #[must_use]
     pub fn build(self, fs: impl FileSystem) -> Vfs {
         let tree = Arc::new(PerCpuOwner::new(Tree::new(self.paths)));

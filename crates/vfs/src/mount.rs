@@ -106,13 +106,13 @@ impl Drop for Attachment {
     }
 }
 
-/// The address of a dentry as a key of tables.
+/// Returns the address of a dentry as a key of tables.
 fn address(dentry: &Dentry) -> usize {
     core::ptr::from_ref(dentry) as usize
 }
 
 impl Mount {
-    /// A mount of `sb` that shows `root` and below, not attached yet.
+    /// Returns a mount of `sb` that shows `root` and below, not attached yet.
     pub(crate) fn new(sb: PlainArc<SuperBlock>, root: DentryRef, flags: MountFlags) -> Owned {
         let domain = &sb.domain;
         let (attached, children) = (RcuOption::none(domain), RcuOption::none(domain));
@@ -142,7 +142,7 @@ impl Mount {
         self.id
     }
 
-    /// The root dentry of the mount.
+    /// Returns the root dentry of the mount.
     pub(crate) fn root(&self) -> &Dentry {
         self.root.as_ref().expect("emptied by drop alone").get(self.sb.slots())
     }
@@ -156,7 +156,7 @@ impl Mount {
         self.flags().contains(flag)
     }
 
-    /// The mount on `mountpoint` of this mount.
+    /// Returns the mount on `mountpoint` of this mount.
     pub(crate) fn child_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>, mountpoint: &Dentry) -> Option<MountRef<'g>> {
         Some(self.child_owned(guard, mountpoint)?.borrow())
     }
@@ -166,17 +166,19 @@ impl Mount {
         self.children.load(guard)?.get(address(mountpoint))
     }
 
-    /// The mount on the mount point with this address.
+    /// Returns the mount on the mount point with this address.
     pub(crate) fn child_at_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>, mountpoint: usize) -> Option<MountRef<'g>> {
         Some(self.children.load(guard)?.get(mountpoint)?.borrow())
     }
 
-    /// A random number of this mount: a part of the signatures of paths that may cross mount points.
+    /// Returns a random number of this mount: a part of the signatures of paths that may cross
+    /// mount points.
     pub(crate) fn secret(&self) -> u128 {
         self.secret
     }
 
-    /// This mount as its parent owns it. `None`: it is not attached. Without the mounts' lock: or it is being moved.
+    /// Returns this mount as its parent owns it. `None`: the mount is not attached or, without the
+    /// mounts' lock, is being moved.
     pub(crate) fn owned(&self) -> Option<Owned> {
         let guard = self.sb.domain.read();
         let attachment = self.attachment(&guard)?;
@@ -189,7 +191,7 @@ impl Mount {
         self.sb.tree().ranks.lock(Rank::Ending, &self.ending)
     }
 
-    /// The place of the mount.
+    /// Returns the place of the mount.
     pub(crate) fn attachment<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Option<&'g Attachment> {
         self.attached.load(guard)
     }
@@ -252,7 +254,7 @@ impl Mount {
         Ok(())
     }
 
-    /// The mounts on it, at this moment.
+    /// Returns the mounts on it, at this moment.
     pub(crate) fn children(&self, guard: &ReadGuard<'_>) -> Vec<Owned> {
         self.children.load(guard).map_or_else(Vec::new, Children::values)
     }

@@ -26,9 +26,9 @@
 //! cannot choose among kinds: it skips unwanted events.
 //!
 //! # How it is locked
-//! The table of watched places has a mutex, and each queue has one. Both are leaves: no other lock
-//! is taken under them, no two of them are held at once, and no code of the caller runs under them
-//! (the climb comes before). Callers may hold any lock of the crate.
+//! The table of watched places has a mutex, and each queue has one. These mutexes are leaves: a
+//! thread that holds one takes no other lock, and runs no code of the caller (the climb comes
+//! before). Only one of them is held at a time. Callers may hold any lock of the crate.
 //!
 //! The counts are read without a lock, relaxed. A thread that has learned of a new watch sees the
 //! change of the counts too, by the same order. A change concurrent with the new watch may be
@@ -116,7 +116,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// The last component of the path; empty for the watched place itself.
+    /// Returns the last component of the path; empty for the watched place itself.
     #[must_use]
     pub fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
@@ -136,7 +136,7 @@ pub enum Scope {
 /// The owner of a watched place: pins the place while the watch lives, and leads back to the tree's
 /// [`Watches`].
 pub(crate) trait Home: Send + Sync {
-    /// The table of the watch; always the same one.
+    /// Returns the table of the watch; always the same one.
     fn watches(&self) -> &Watches;
 }
 
@@ -150,13 +150,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The oldest queued event, if there is one. Does not block.
+    /// Returns the oldest queued event, if there is one. Does not block.
     #[must_use = "an event is given once"]
     pub fn try_next(&self) -> Option<Event> {
         self.watcher.queue.try_next()
     }
 
-    /// The oldest event; blocks until there is one, for at most `timeout` (`None`: without a limit).
+    /// Returns the oldest event; blocks until there is one, for at most `timeout` (`None`: without
+    /// a limit).
     ///
     /// `None` after the timeout, and after [`EventKind::Unmounted`] was returned: then no event can come.
     #[must_use = "an event is given once"]
@@ -164,20 +165,20 @@ impl Watch {
         self.watcher.queue.next(timeout)
     }
 
-    /// Calls `ring` after each later event that finds no other queued; at once if one is queued.
-    /// The thread that makes the change calls it, with directories locked: it must neither block
-    /// nor use the tree. Does nothing if there is a bell already.
+    /// Calls `ring` after each later event that finds the queue empty, and at once if an event is
+    /// queued now. The thread that makes the change calls `ring`, with directories locked, so
+    /// `ring` must neither block nor use the tree. Does nothing if there is a bell already.
     pub fn set_bell(&self, ring: impl Fn() + Send + Sync + 'static) {
         self.watcher.queue.set_bell(Box::new(ring));
     }
 
-    /// The number of queued events, with an overflow as one: `FIONREAD`, in events.
+    /// Returns the number of queued events, with an overflow as one: `FIONREAD`, in events.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.watcher.queue.pending()
     }
 
-    /// The scope of the watch.
+    /// Returns the scope of the watch.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.watcher.scope
@@ -245,7 +246,8 @@ impl<D> Trail<D> {
         self.names.clear();
     }
 
-    /// Whether `sees` holds for all directories between the changed thing and the place `depth` steps up.
+    /// Returns whether `sees` holds for all directories between the changed thing and the place
+    /// `depth` steps up.
     fn is_seen(&self, depth: usize, sees: impl Fn(&D) -> Option<bool>) -> Option<bool> {
         let between = self.steps[..depth].iter().skip(1);
         between.map(|step| sees(&step.dir)).try_fold(true, |all, one| Some(all && one?))
@@ -295,7 +297,7 @@ impl Watches {
         self.count.fetch_sub(1, Relaxed);
     }
 
-    /// Whether there are neither watches nor observers of changes.
+    /// Returns whether there are neither watches nor observers of changes.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         // Relaxed, as all loads of the counts: "How it is locked" at the head of this module.
@@ -316,7 +318,8 @@ impl Watches {
         Watch { key, watcher, home: Box::new(home) }
     }
 
-    /// A number that connects the two ends of a move: not 0, and not reused for a long time.
+    /// Returns a number that connects the two ends of a move: not 0, and not reused for a long
+    /// time.
     pub(crate) fn new_cookie(&self) -> u32 {
         loop {
             // Relaxed: each caller only needs a different value.
@@ -327,10 +330,11 @@ impl Watches {
         }
     }
 
-    /// Notifies the watchers of a change. `climb` pushes the steps from the changed thing to the root onto
-    /// the trail, until `push` returns that no further one matters. It is called only if there are watches,
-    /// once, under no lock of this module. Neither is `sees` called under one: it returns whether these credentials may
-    /// read and search a directory of the trail; `None` if it cannot decide, and the watcher gets an overflow for the event.
+    /// Notifies the watchers of a change. `climb` pushes the steps from the changed object to the
+    /// root onto the trail, until `push` returns that no further step matters. `climb` is called
+    /// only if there are watches, and once. `sees` returns whether these credentials may read and
+    /// search a directory of the trail; `None` if it cannot decide: the watcher then gets an
+    /// overflow for the event. Neither closure is called under a lock of this module.
     #[inline]
     pub(crate) fn publish<D>(
         &self,
@@ -359,7 +363,7 @@ impl Watches {
         }
     }
 
-    /// The number of steps up within which a change can have watchers.
+    /// Returns the number of steps up within which a change can have watchers.
     #[cold]
     fn reach(&self, kind: EventKind) -> usize {
         match kind {
@@ -425,14 +429,14 @@ impl Watches {
         });
     }
 
-    /// The counters of a watch.
+    /// Returns the counters of a watch.
     fn counters(&self, key: u64, scope: Scope) -> impl Iterator<Item = &AtomicU32> {
         let subtrees = (scope == Scope::Subtree).then_some(&self.subtrees);
         [&self.count, &self.filter[counter_of(key)]].into_iter().chain(subtrees)
     }
 }
 
-/// The index of the counter of `key`. Keys are addresses: their low bits hardly differ.
+/// Returns the index of the counter of `key`. Keys are addresses: their low bits hardly differ.
 fn counter_of(key: u64) -> usize {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - FILTER.ilog2())) as usize
 }

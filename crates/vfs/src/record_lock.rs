@@ -21,9 +21,9 @@
 //! # Fairness
 //! A thread that releases a lock grants the bytes to the waiting requests, in order of arrival,
 //! before another thread can request them; a woken thread has its lock. A request that conflicts
-//! with no lock never waits, not even behind an older waiting request: its owner could be a thread
-//! that the older one waits for, and Linux does not make it wait. So readers in close succession
-//! can starve a writer, and narrow requests a wide one.
+//! with no lock never waits, not even behind an older waiting request: the older request could wait
+//! for the owner of the new request, and Linux does not make the new request wait. So readers in
+//! close succession can starve a writer, and narrow requests a wide one.
 //!
 //! # How it is locked
 //! Each shard has a mutex, a leaf: no other lock is taken under it, no two shards are locked at
@@ -85,7 +85,7 @@ pub struct LockInfo {
     pub kind: LockKind,
     /// First byte.
     pub start: u64,
-    /// First byte after it; `u64::MAX`: to the end of the file, also when it grows.
+    /// The first byte after the range. `u64::MAX`: the end of the file, even if the file grows.
     pub end: u64,
 }
 
@@ -143,11 +143,12 @@ impl RecordLocks {
         Self { shards: core::array::from_fn(|_| Shard::default()) }
     }
 
-    /// Whether no file in the shard of the file `key` has a lock. Exact for locks of the calling
-    /// owner.
+    /// Returns whether no file in the shard of the file `key` has a lock. Exact for locks of the
+    /// calling owner.
     #[inline]
     pub(crate) fn is_idle(&self, key: u64) -> bool {
-        // Relaxed: an owner's locks are counted before its last close begins, and until it gives them up.
+        // Relaxed: only the caller's own locks must be seen. They were counted before the owner's
+        // last close began, and are counted until the owner releases them.
         self.shard(key).count.load(Relaxed) == 0
     }
 
@@ -171,7 +172,7 @@ impl RecordLocks {
         self.acquire(TableId { key, family: Family::Ranges }, LockRequest { owner, kind, range }, wait)
     }
 
-    /// The first lock of another owner that conflicts with `kind` on `range`.
+    /// Returns the first lock of another owner that conflicts with `kind` on `range`.
     ///
     /// # Errors
     /// `EINVAL` for an empty range, or for `Unlock`, which conflicts with nothing.
@@ -190,7 +191,7 @@ impl RecordLocks {
         Ok(table.and_then(|table| table.first_conflict(&LockRequest { owner, kind, range })))
     }
 
-    /// The other owners whose locks conflict with `kind` on `range`.
+    /// Returns the other owners whose locks conflict with `kind` on `range`.
     pub(crate) fn blockers(&self, key: u64, owner: u64, kind: LockKind, range: Range<u64>) -> Vec<u64> {
         let tables = self.shard(key).tables.lock();
         let table = tables.get(&TableId { key, family: Family::Ranges });
@@ -208,8 +209,9 @@ impl RecordLocks {
         self.acquire(TableId { key, family: Family::Whole }, LockRequest { owner, kind, range: WHOLE }, wait)
     }
 
-    /// Queues the request `number` of `owner` for `range`, or for the file as a whole (`None`), if it conflicts;
-    /// `granted` is called once it is granted. `None`: it does not conflict, and nothing was done.
+    /// Queues the request `number` of `owner` for `range`, or for the whole file (`None`), if the
+    /// request conflicts; `granted` is called once the request is granted. Returns `None` if the
+    /// request does not conflict: nothing was done.
     ///
     /// # Errors
     /// `EINVAL` for an empty range.

@@ -12,12 +12,12 @@
 //! Imports `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`, `layers`, `mount`.
 //!
 //! # What it is
-//! One routine in two modes over one tree. A walk begins in [rcu-walk](rcu_walk), which stores
+//! One routine walks the tree in two modes. A walk begins in [rcu-walk](rcu_walk), which stores
 //! nothing. If a step needs more, the walk takes a count on the place that it has reached (it
-//! *legitimises* it), takes this one step in [ref-walk](ref_walk), with the file system's help, and
-//! continues in rcu-walk. Only if the place has changed and cannot be held does the walk begin
-//! again, once. After that it always holds a place and takes at least one step under locks between
-//! two runs of rcu-walk, so no storm of renames can stop it.
+//! *legitimises* the place). It takes this one step in [ref-walk](ref_walk), with the file system's
+//! help, and continues in rcu-walk. Only if the place has changed and cannot be held does the walk
+//! begin again, once. After that the walk always holds a place, and takes at least one step under
+//! locks between two runs of rcu-walk, so no storm of renames can stop it.
 //!
 //! The caller reads the end of the path by a closure, which runs on the dentry *before* the last
 //! check of its sequence: it copies attributes of the last component, the walk validates them, and
@@ -160,7 +160,7 @@ impl Context {
         self.resolve_slow(begun, links, PathAt { base, path }, follow, &mut take)
     }
 
-    /// Whether `base` is of this context's tree.
+    /// Returns whether `base` is of this context's tree.
     #[inline(always)]
     fn own(&self, base: Base<'_>) -> Result<(), Errno> {
         match base.dir {
@@ -245,7 +245,7 @@ impl Context {
     }
 }
 
-/// The root of a walk, and its start.
+/// Returns the root of a walk, and its start.
 #[inline(always)]
 fn begin<'s>(
     state: &'s State,
@@ -289,7 +289,7 @@ struct Interrupted<'g> {
 
 /// How an rcu-walk that did not simply reach its end continued.
 enum Concluded<R, E> {
-    /// It reached its end, or an error.
+    /// The walk reached its end, or an error.
     Done(Result<R, E>),
     /// A step needs ref-walk; this holds the place.
     GoOn(RefWalk),
@@ -335,7 +335,7 @@ fn conclude_and_take<'g, R, E: From<Errno>>(
     }
 }
 
-/// The error of a path that is empty or too long.
+/// Returns the error of a path that is empty or too long.
 #[cold]
 fn too_long_or_empty<E: From<Errno>>(path: &[u8]) -> E {
     if path.is_empty() { Errno::ENOENT.into() } else { nul_or(path, Errno::ENAMETOOLONG).into() }

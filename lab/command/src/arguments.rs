@@ -196,7 +196,7 @@ fn assignment(text: &str) -> Result<(String, u64), String> {
     Ok((name.into(), value))
 }
 
-/// A length of time from a microsecond to ten minutes.
+/// Returns a length of time from a microsecond to ten minutes.
 fn milliseconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(ms) if (0.001..=600_000.0).contains(&ms) => Ok(ms),

@@ -12,7 +12,8 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// The axis for counts of CPUs: a mark at each, logarithmic if they span more than a factor of four.
+    /// Returns the axis for counts of CPUs: a mark at each, logarithmic if they span more than a
+    /// factor of four.
     pub(crate) fn places(mut places: Vec<f64>) -> Self {
         places.sort_by(f64::total_cmp);
         places.dedup();
@@ -22,7 +23,8 @@ impl Axis {
         Self { range, marks: places, is_log }
     }
 
-    /// The axis for `values`: linear from zero while they span no more than a factor of `linear_up_to`.
+    /// Returns the axis for `values`: linear from zero while they span no more than a factor of
+    /// `linear_up_to`.
     pub(crate) fn of(values: Vec<f64>, linear_up_to: f64) -> Self {
         let most = values.iter().copied().fold(1.0, f64::max);
         let least = values.iter().copied().fold(most, f64::min);

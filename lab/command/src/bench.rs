@@ -145,7 +145,7 @@ fn contender<'a>(site: &'a Site, (side, operation): (&str, &str), ram: &'a RamCo
     if side == SIDES[0] { site.lightfoot(operation, ram) } else { site.kernel(operation) }
 }
 
-/// The places to measure at: one for each chosen depth.
+/// Returns the places to measure at: one for each chosen depth.
 fn sites(
     tree: &Tree,
     bench: &Bench,

@@ -14,7 +14,7 @@ pub(crate) fn here() -> String {
     }
 }
 
-/// The output of git, if it succeeds.
+/// Returns the output of git, if it succeeds.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -17,7 +17,7 @@ const PUBLISHED: RGBColor = RGBColor(213, 94, 0);
 /// The most that a part of the published figure may be on the axis; a value beyond is on its edge.
 const PARTS: (f64, f64) = (1.0 / 16.0, 16.0);
 
-/// The rows as SVG: in `unit`, or as parts of the published figures on a logarithmic axis.
+/// Returns the rows as SVG: in `unit`, or as parts of the published figures on a logarithmic axis.
 pub(crate) fn draw(title: &str, unit: Option<&str>, rows: &[Dot]) -> Result<String, DrawingError> {
     let axis = if unit.is_some() { Scale::of_values(rows) } else { Scale::of_parts() };
     let height = TOP + LINE * rows.len() as i32 + 50;
@@ -69,7 +69,7 @@ impl Scale {
         LEFT + (part * f64::from(RIGHT - LEFT)).round() as i32
     }
 
-    /// The place of a figure of `row` on the axis.
+    /// Returns the place of a figure of `row` on the axis.
     fn place(&self, row: &Dot, value: f64) -> i32 {
         self.pixel(if self.is_part { value / row.published.unwrap_or(1.0) } else { value })
     }

@@ -92,7 +92,7 @@ impl Error {
         Self::Invalid(format!("--threads: {why}"))
     }
 
-    /// The exit status: 2 for bad input, 128 plus the signal after a signal, 1 otherwise.
+    /// Returns the exit status: 2 for bad input, 128 plus the signal after a signal, 1 otherwise.
     pub(crate) fn status(&self) -> u8 {
         match self {
             Error::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(1),

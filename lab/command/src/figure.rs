@@ -22,7 +22,7 @@ const COLUMNS: usize = 3;
 /// Values that are farther apart than this are drawn on a logarithmic scale.
 const LINEAR_UP_TO: f64 = 30.0;
 
-/// The figure as SVG.
+/// Returns the figure as SVG.
 pub(crate) fn draw(figure: &Figure, experiment: &Experiment, runs: &[Run]) -> Result<String, DrawingError> {
     match &figure.drawing {
         Drawing::Curves { unit, panels } => {

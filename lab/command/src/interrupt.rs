@@ -42,7 +42,8 @@ impl Interrupt {
     }
 }
 
-/// The set of signals that are ignored, bit `n - 1` for signal `n`; empty if that cannot be found out.
+/// Returns the set of signals that are ignored, bit `n - 1` for signal `n`; empty if that cannot be
+/// found out.
 pub(crate) fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -31,7 +31,7 @@ pub(crate) fn text(parts: &[String]) -> String {
     if text.is_empty() { format!("nothing has {} in its row\n", parts.join(" or ")) } else { text }
 }
 
-/// Whether a row has one of `parts`, in any case.
+/// Returns whether a row has one of `parts`, in any case.
 fn is_asked(row: &[String], parts: &[String]) -> bool {
     let row = row.join(" ").to_lowercase();
     parts.is_empty() || parts.iter().any(|part| row.contains(&part.to_lowercase()))

@@ -32,7 +32,8 @@ impl Machine {
     }
 }
 
-/// The numbers of the CPUs that threads may be pinned to, no more than the process can use at once.
+/// Returns the numbers of the CPUs that threads may be pinned to, no more than the process can use
+/// at once.
 pub(crate) fn usable_cpus() -> Vec<usize> {
     let at_once = thread::available_parallelism().map_or(1, usize::from);
     lab::calibrate::allowed_cpus().into_iter().take(at_once).collect()
@@ -43,7 +44,7 @@ fn model(info: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().into())
 }
 
-/// The word in brackets.
+/// Returns the word in brackets.
 fn chosen(setting: &str) -> Option<&str> {
     setting.split_once('[')?.1.split_once(']').map(|(word, _)| word)
 }

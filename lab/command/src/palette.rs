@@ -22,7 +22,7 @@ const OF_ERAS: [(&str, RGBColor); 10] = [
     (LIGHTFOOT, RGBColor(0, 0, 0)),
 ];
 
-/// The colour of the era `name`.
+/// Returns the colour of the era `name`.
 pub(crate) fn of_era(name: &str) -> RGBColor {
     if let Some((_, colour)) = OF_ERAS.iter().find(|(era, _)| *era == name) {
         return *colour;

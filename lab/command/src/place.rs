@@ -16,7 +16,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// The place that `text` names: `native`, `sim:MACHINE` or `sim:MACHINE:NODES`.
+    /// Returns the place that `text` names: `native`, `sim:MACHINE` or `sim:MACHINE:NODES`.
     pub(crate) fn named(text: &str) -> Result<Self, Error> {
         if text == "native" {
             return Ok(Self::Native);

@@ -10,12 +10,12 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar for `len` steps of `what`, with an estimate of the time left.
+    /// Returns a bar for `len` steps of `what`, with an estimate of the time left.
     pub(crate) fn of(what: &'static str, len: usize) -> Self {
         Self::with(ProgressBar::new(len as u64), "{msg:9} [{bar:40}] {percent} %, {eta} left", what)
     }
 
-    /// A count of `what` without a given end.
+    /// Returns a count of `what` without a given end.
     pub(crate) fn counting(what: &'static str) -> Self {
         Self::with(ProgressBar::no_length(), "{msg:9} {pos}", what)
     }
@@ -27,7 +27,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// So many steps more.
+    /// Adds `count` steps.
     pub(crate) fn step(&self, count: usize) {
         self.bar.inc(count as u64);
     }

@@ -77,7 +77,7 @@ pub(crate) fn run(asked: &ReportArguments, out: &mut impl Write) -> Result<(), E
     if asked.check { check(&runs) } else { Ok(()) }
 }
 
-/// The experiments of these names, or all.
+/// Returns the experiments of these names, or all.
 fn chosen<'a>(all: &'a [Experiment], only: &[String]) -> Result<Vec<&'a Experiment>, Error> {
     if let Some(unknown) = only.iter().find(|name| all.iter().all(|experiment| experiment.name != name.as_str())) {
         let there: Vec<&str> = all.iter().map(|experiment| experiment.name).collect();
@@ -116,7 +116,7 @@ fn measure<'a>(
     Ok(runs)
 }
 
-/// The outcomes of `jobs`, all of them.
+/// Returns the outcomes of `jobs`, all of them.
 fn done(jobs: &[Job], asked: &ReportArguments, interrupt: &Interrupt) -> Result<Vec<Outcome>, Error> {
     let results = in_children(jobs, asked.jobs, interrupt)?;
     results.into_iter().collect::<Result<Vec<_>, _>>().map_err(|first| Error::Lab { first, more: 0 })
@@ -138,7 +138,7 @@ fn unusable(path: &Path, reason: Reason) -> Error {
     Error::File { path: path.into(), what: "use these outcomes", reason }
 }
 
-/// The contents of the file at `path`.
+/// Returns the contents of the file at `path`.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = fs::read_to_string(path).map_err(|error| unusable(path, error.into()))?;
     serde_json::from_str(&text).map_err(|error| unusable(path, error.to_string().as_str().into()))

@@ -56,7 +56,7 @@ pub(crate) fn in_children(
     interrupted.and_then(|()| interrupt.check()).map(|()| results)
 }
 
-/// A job for each era at each number of CPUs and threads.
+/// Returns a job for each era at each number of CPUs and threads.
 fn jobs(arguments: &Run) -> Result<Vec<Job>, Error> {
     let eras = eras(&arguments.era)?;
     let parameters: BTreeMap<String, u64> = arguments.set.iter().cloned().collect();
@@ -84,7 +84,7 @@ fn jobs(arguments: &Run) -> Result<Vec<Job>, Error> {
     Ok(eras.iter().flat_map(|era| places.iter().map(move |on| job(era, on))).collect())
 }
 
-/// The names of the requested eras, each once, in the catalogue's order.
+/// Returns the names of the requested eras, each once, in the catalogue's order.
 fn eras(asked: &[String]) -> Result<Vec<&'static str>, Error> {
     let all: Vec<&'static str> = eras::catalogue().iter().map(|era| era.name).collect();
     if let Some(unknown) = asked.iter().find(|name| *name != "all" && !all.contains(&name.as_str())) {
@@ -122,7 +122,7 @@ fn native(arguments: &Run) -> Result<Vec<Substrate>, Error> {
     Ok(threads.into_iter().map(|threads| Substrate::Native { threads }).collect())
 }
 
-/// The first of the options given that is for simulated machines alone.
+/// Returns the first of the options given that is for simulated machines alone.
 fn only_simulated(arguments: &Run) -> Option<&'static str> {
     let given = [
         (!arguments.cpus.is_empty(), "--cpus"),
@@ -167,7 +167,7 @@ fn simulated(arguments: &Run, machine: &sim::Machine) -> Result<Vec<Substrate>, 
     Ok(all.collect())
 }
 
-/// The requested numbers, in order; without any 1, 2, 4, ... and `all`.
+/// Returns the requested numbers, in order; without any 1, 2, 4, ... and `all`.
 fn counts(asked: &[u32], all: usize) -> BTreeSet<usize> {
     if asked.is_empty() {
         return (0..).map(|bit| 1 << bit).take_while(|&count| count < all).chain([all]).collect();

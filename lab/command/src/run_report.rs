@@ -21,7 +21,7 @@ pub(crate) struct RunReport<'a> {
 }
 
 impl<'a> RunReport<'a> {
-    /// The report of at least one job; `results` are in the order of `jobs`.
+    /// Returns the report of at least one job; `results` are in the order of `jobs`.
     pub(crate) fn new(
         workload: &'static WorkloadEntry,
         jobs: &'a [Job],
@@ -38,7 +38,7 @@ impl<'a> RunReport<'a> {
         self.results.iter().filter_map(|result| result.as_ref().ok())
     }
 
-    /// The failures, without eras that lack an operation: that is a fact about the era.
+    /// Returns the failures, without eras that lack an operation: that is a fact about the era.
     pub(crate) fn failures(&self) -> impl Iterator<Item = &Failure> {
         let failures = self.results.iter().filter_map(|result| result.as_ref().err());
         failures.filter(|failure| !matches!(failure, Failure::Unsupported { .. }))

@@ -5,7 +5,8 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use lab::{Job, LockRow, Outcome};
 use std::io::{self, IsTerminal as _};
 
-/// A table with words to the left and numbers to the right. Where the terminal is narrower, cells are broken.
+/// Returns a table with words to the left and numbers to the right. Where the terminal is narrower,
+/// cells are broken.
 pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).set_header(head);
@@ -20,7 +21,7 @@ pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) 
     table
 }
 
-/// The columns of the terminal on standard output.
+/// Returns the columns of the terminal on standard output.
 pub(crate) fn terminal_width() -> Option<u16> {
     let out = io::stdout();
     let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out)).and_then(Result::ok)?;
@@ -64,7 +65,7 @@ pub(crate) fn throughput(report: &RunReport<'_>) -> Table {
     table(&head, rows)
 }
 
-/// The rate of the first of these jobs, if it has one.
+/// Returns the rate of the first of these jobs, if it has one.
 fn rate_of(report: &RunReport<'_>, is_it: impl Fn(&Job) -> bool) -> Option<f64> {
     let (_, result) = report.rows().find(|(job, _)| is_it(job))?;
     result.as_ref().ok().map(|outcome| outcome.ops_per_second).filter(|rate| *rate > 0.0)
@@ -74,7 +75,8 @@ fn is_beside(one: &Job, other: &Job) -> bool {
     (one.on.cpus(), one.on.threads()) == (other.on.cpus(), other.on.threads())
 }
 
-/// The time spent computing, spinning, in sleeping locks, on reference counts, and not at all.
+/// Returns the time spent computing, spinning, in sleeping locks, on reference counts, and not at
+/// all.
 fn shares(outcome: Option<&Outcome>) -> [String; 5] {
     const TAGS: [&[&str]; 5] =
         [&["User"], &["SpinLock", "RwLock", "SeqLock"], &["Mutex", "RwSem"], &["Ref"], &["Idle"]];
@@ -123,7 +125,8 @@ fn columns(lock: &LockRow) -> [String; 8] {
     ]
 }
 
-/// The stalls of a run, if they were requested: nanoseconds of a CPU for each step of the first role.
+/// Returns the stalls of a run, if they were requested: nanoseconds of a CPU for each step of the
+/// first role.
 pub(crate) fn stalls(outcome: &Outcome) -> Option<String> {
     /// Places of a cache line that are named.
     const NAMED: usize = 6;

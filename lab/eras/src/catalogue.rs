@@ -42,7 +42,7 @@ pub fn catalogue() -> &'static [EraEntry] {
     CATALOGUE
 }
 
-/// The generation of this name.
+/// Returns the generation of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static EraEntry> {
     CATALOGUE.iter().find(|entry| entry.name == name)

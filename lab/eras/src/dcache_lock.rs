@@ -1,8 +1,9 @@
 //! **dcache_lock, per component** (Linux 2.4, 2001).
 //!
-//! When the directory cache left the big kernel lock it got one lock for all of it, `dcache_lock`: chains, counts
-//! at zero, lists. A walk takes it once for each component, to search the chain and to count the entry that it finds
-//! (and to take it off the list of unused ones, if it was there); then it drops the count on the directory before.
+//! When the directory cache left the big kernel lock it got one lock for all of it, `dcache_lock`:
+//! chains, counts at zero, lists. A walk takes the lock once for each component, to search the
+//! chain and to count the entry that it finds (and to take the entry off the list of unused
+//! entries, if it was on that list). Then the walk drops the count on the previous directory.
 //!
 //! The lock that hurts: `dcache_lock`. An 8-CPU web server spent a fifth of its acquisitions waiting (Lockmeter, 2002).
 

@@ -55,7 +55,7 @@ pub struct FileSystemStatus {
 
 /// One generation with its own tree.
 pub trait Era: Send + Sync {
-    /// A new process: root and working directory are the tree's root. Its threads share it.
+    /// Returns a new process: root and working directory are the tree's root. Its threads share it.
     fn process(&self) -> Box<dyn Process + '_>;
 
     /// Calls `visit` with the class of each lock that the period's lock statistics showed, so that it can be enabled,

@@ -8,11 +8,11 @@
 //! * It charges by [`prim::cost`] how long the instructions of a walk take, as the other eras do:
 //!   the library has no such calls. Work under a directory's lock is charged there
 //!   ([`counted_fs`]).
-//! * [`hold_parent`](Process::hold_parent) looks at the directory's attributes, by the file's
-//!   reverse path, twice as many components as `dget_parent` has locks, and holds nothing: the
-//!   library has no operation that holds the directory of an open file, nor does anything in it
-//!   need one, since an open file keeps its directory for `..` and reverse paths without counting
-//!   on it. All of that is store-free: an application would do this to get the same effect.
+//! * [`hold_parent`](Process::hold_parent) reads the directory's attributes by the file's reverse
+//!   path: twice as many components as `dget_parent` has locks. It holds nothing. The library has
+//!   no operation that holds the directory of an open file and needs none, since an open file keeps
+//!   its directory for `..` and reverse paths without a count. All steps are store-free: an
+//!   application would do this to get the same effect.
 //! * A read holds no lock while it works, a write holds the file's data lock: that is how the library reads and writes.
 //!   There is no semaphore to compare.
 //! * The cost of a mount in instructions is charged before the call, under a lock of the adapter:

@@ -23,7 +23,8 @@ pub struct Options {
     pub mounts: usize,
     /// Whether a remount has cleared the flag that makes the mount's count of references one for each CPU: it is one word.
     pub is_remounted: bool,
-    /// KiB of Lightfoot's table of whole paths, in front of its walk; 0: none. (The others have no such table.)
+    /// The size of Lightfoot's table of whole paths, in front of its walk, in KiB; 0: no table.
+    /// (The others have no such table.)
     pub table_kib: usize,
     /// Finding the end of a component, and its hash: before any lock is taken.
     pub component_ns: u64,

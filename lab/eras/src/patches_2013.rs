@@ -1,9 +1,9 @@
 //! **The four patches of January 2013** (Waiman Long, on Linux 3.8): counts that move without a lock, and reverse paths
 //! beside one another. Each era here has the patches up to its number.
 //!
-//! `d_path` must not see a name move while it climbs. When `dcache_lock` was removed (2009) it took
-//! `rename_lock` instead, a sequence lock, as a writer: so one reverse path excluded every other
-//! one, and readers of `/proc/*/maps` spent a third of an 80-CPU machine waiting.
+//! `d_path` must not see a name move while it climbs. When `dcache_lock` was removed (2009),
+//! `d_path` took `rename_lock` instead, a sequence lock, as a writer. So one reverse path excluded
+//! every other, and readers of `/proc/*/maps` spent a third of an 80-CPU machine waiting.
 //!
 //! | patch | what                                                                                          | era            |
 //! |-------|-----------------------------------------------------------------------------------------------|----------------|

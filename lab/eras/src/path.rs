@@ -24,7 +24,8 @@ pub(crate) struct Route<'p> {
     pub(crate) is_absolute: bool,
     /// The walk must end at a directory.
     pub(crate) to_directory: bool,
-    /// It ends at the directory of a name that is about to be created, removed or moved (`LOOKUP_PARENT`).
+    /// The walk ends at the directory of a name that is about to be created, removed or moved
+    /// (`LOOKUP_PARENT`).
     pub(crate) is_parent: bool,
     pub(crate) components: Components<'p>,
 }
@@ -43,7 +44,7 @@ pub(crate) struct Last<'p> {
 pub(crate) struct Components<'p>(&'p [u8]);
 
 impl<'p> Route<'p> {
-    /// The route along all of `path`. [`Error::Invalid`] if it is empty.
+    /// Returns the route along all of `path`. [`Error::Invalid`] if it is empty.
     pub(crate) fn whole(path: &'p [u8]) -> Result<Self> {
         let first = *path.first().ok_or(Error::Invalid)?;
         if path.len() > PATH_MAX {
@@ -53,7 +54,8 @@ impl<'p> Route<'p> {
         Ok(Self { is_absolute: first == b'/', to_directory, is_parent: false, components: Components(path) })
     }
 
-    /// The route to the directory that the last component of `path` is in, and that component.
+    /// Returns the route to the directory that the last component of `path` is in, and that
+    /// component.
     pub(crate) fn to_parent(path: &'p [u8]) -> Result<(Self, Last<'p>)> {
         let whole = Self::whole(path)?;
         let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);

@@ -1,16 +1,16 @@
 //! **The store-free walk of Linux 2.6.38** (Nick Piggin, 2010 and 2011, as rcu-walk): a walk that writes nothing shared but
 //! at its end.
 //!
-//! The walk reads each entry between two samples of its sequence: it samples the child's before it
-//! uses the fields of the child, and checks the directory's after it found the child there. Only
-//! the last entry is counted, under its lock, if its sequence shows that it has not changed since
-//! it was found.
+//! The walk reads each entry between two samples of the entry's sequence. It samples the child's
+//! sequence before it uses the fields of the child, and checks the directory's sequence after it
+//! found the child. It counts only the last entry, under the entry's lock, if the sequence shows
+//! that the entry has not changed since it was found.
 //!
-//! On trouble, the reached entry is counted, and the walk continues from there, counting each step;
-//! from the beginning only if that entry has changed too. Trouble is an entry that changed, or a
-//! name that was not found: a move may have misled the search, so a miss is never final. `..` and
-//! the directories of names that change are reached without a store as well, which the first
-//! patches could not ([`store_free_2009`](crate::store_free_2009)). Root and working directory are
+//! Trouble is an entry that changed, or a name that was not found: a move may have misled the
+//! search, so a miss is never final. On trouble, the walk counts the entry that it has reached and
+//! continues from there, counting each step. It begins again only if that entry has changed. `..`,
+//! and the directories of names that change, are reached without a store; the first patches could
+//! not do that ([`store_free_2009`](crate::store_free_2009)). Root and working directory are
 //! sampled by a sequence. The walk holds the CPU's own mount lock, until Linux 3.13.
 //!
 //! The cost that remains: the lock and the count of the last component, if all share it;
@@ -70,8 +70,8 @@ where
     const WALK: Walk<Self> = walk_and_go_on;
 }
 
-/// An era with this walk, a lock of the caller's in entries and chains, and one for a directory's mutex: for measurements
-/// of locks that are not in the catalogue.
+/// Returns an era with this walk, a lock of the caller's in entries and chains, and one for a
+/// directory's mutex: for measurements of locks that are not in the catalogue.
 #[must_use]
 pub fn walk_of_2_6_38<R: RawLock + 'static, M: RawLock + 'static>(options: &Options) -> Box<dyn Era> {
     make::<FineLocks<Linux2638<R, M>>>(options)
@@ -162,7 +162,8 @@ fn begin<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, route: &Route<'_>, g
     Found { entry, seq }
 }
 
-/// The sequence of an entry that a walk comes to; `around` is the one that the walk began with.
+/// Returns the sequence of an entry that a walk comes to; `around` is the one that the walk began
+/// with.
 fn sample<F: Fine>(tree: &Tree<FineLocks<F>>, entry: u32, around: u32) -> u32 {
     match F::SEQUENCE {
         Sequence::OfEntry => tree.entry(entry).state().seq.begin(),
@@ -177,7 +178,7 @@ fn changed<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found) -> bool {
     }
 }
 
-/// A reference to the entry that was found, and to the mount, if it is still that entry.
+/// Returns a reference to the entry that was found, and to the mount, if it is still that entry.
 fn take<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found) -> Option<u32> {
     let _caller = prim::lockstat::caller("path_get");
     // A sequence around the walk does not show that the name was removed.
@@ -189,7 +190,7 @@ fn take<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found) -> Option<u32> {
     })
 }
 
-/// One step. `None`: trouble.
+/// Takes one step. `None`: trouble.
 fn step_rcu<F: Fine>(
     tree: &Tree<FineLocks<F>>,
     at: Found,
@@ -208,7 +209,7 @@ fn step_rcu<F: Fine>(
     Ok(next.filter(|_| !changed(tree, at)))
 }
 
-/// The entry of this name, as it was at the sequence that comes with it.
+/// Returns the entry of this name, as it was at the sequence that comes with it.
 fn search_rcu<F: Fine>(tree: &Tree<FineLocks<F>>, at: Found, name: &Name<'_>, _guard: &ReadGuard<'_>) -> Option<Found> {
     tree.chain(at.entry, name.hash).find_map(|entry| {
         if !tree.resembles(entry, at.entry, name) {

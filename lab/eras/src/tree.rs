@@ -133,7 +133,7 @@ impl Default for First {
 struct Files(AtomicI64);
 
 impl<S: Scheme> Tree<S> {
-    /// The counts of the semaphores of all files.
+    /// Returns the counts of the semaphores of all files.
     pub(crate) fn semaphore_stats(&self) -> SemaphoreStats {
         self.inodes.iter().fold(SemaphoreStats::default(), |mut sum, inode| {
             let of_one = inode.semaphore.stats();
@@ -146,7 +146,7 @@ impl<S: Scheme> Tree<S> {
         })
     }
 
-    /// A tree of a root.
+    /// Returns a tree of a root.
     ///
     /// # Panics
     /// With a capacity of 2^32 or more.
@@ -189,7 +189,7 @@ impl<S: Scheme> Tree<S> {
 
     // ---- entries
 
-    /// An entry that is not published.
+    /// Returns an entry that is not published.
     pub(crate) fn allocate(&self) -> Result<u32> {
         if let Some(number) = self.free.take() {
             return Ok(number);
@@ -267,13 +267,14 @@ impl<S: Scheme> Tree<S> {
         &self.buckets[mixed & (self.buckets.len() - 1)]
     }
 
-    /// The bucket that an entry's place and name lead to.
+    /// Returns the bucket that an entry's place and name lead to.
     pub(crate) fn bucket_of(&self, number: u32) -> &Bucket<S::BucketLock> {
         let entry = self.entry(number);
         self.bucket(entry.parent(), entry.key().name.hash())
     }
 
-    /// The entries of a chain. Without a lock that keeps it still, some that are on it may be missed when one moves.
+    /// Returns the entries of a chain. Without a lock that keeps it still, some that are on it may
+    /// be missed when one moves.
     pub(crate) fn chain(&self, dir: u32, hash: u32) -> impl Iterator<Item = u32> {
         prim::cost(self.options.search_ns);
         // ORDERING: Acquire, here and below, pairs with the Release in `hash_in` and `hash_out`: an entry is seen as it was
@@ -282,19 +283,19 @@ impl<S: Scheme> Tree<S> {
         core::iter::successors(first, |&at| some(self.entry(at).key().next.load(Acquire)))
     }
 
-    /// Whether an entry is the one looked for, by its first cache line.
+    /// Returns whether an entry is the one looked for, by its first cache line.
     pub(crate) fn resembles(&self, number: u32, dir: u32, name: &Name<'_>) -> bool {
         let entry = self.entry(number);
         entry.key().name.hash() == name.hash && entry.parent() == dir
     }
 
-    /// Whether an entry has the name. The caller keeps it still.
+    /// Returns whether an entry has the name. The caller keeps it still.
     pub(crate) fn is_named(&self, number: u32, name: &Name<'_>) -> bool {
         let entry = self.entry(number);
         self.names.is(&entry.key().name, entry.name(), name)
     }
 
-    /// The entry of this name. The caller keeps the chain still.
+    /// Returns the entry of this name. The caller keeps the chain still.
     pub(crate) fn find(&self, dir: u32, name: &Name<'_>) -> Option<u32> {
         self.chain(dir, name.hash).find(|&at| self.resembles(at, dir, name) && self.is_named(at, name))
     }
@@ -365,7 +366,8 @@ impl<S: Scheme> Tree<S> {
         limit: usize,
         mut in_entry: impl FnMut(u32, &mut dyn FnMut()),
     ) -> bool {
-        // Backwards: each name reversed, then its slash; turned round at the end.
+        // The path is written backwards: each name reversed, then its slash. It is reversed at the
+        // end.
         path.clear();
         let mut at = number;
         while at != ROOT {

@@ -49,11 +49,12 @@ pub trait Workload: Send + Sync {
     /// Makes the tree that `workers` workers need, and their shared state. An error is the era's.
     fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>>;
 
-    /// The most entries, files and directories together, that `workers` workers ever have in the tree at once.
+    /// Returns the most entries, files and directories together, that `workers` workers ever have
+    /// in the tree at once.
     fn entries(&self, workers: usize) -> usize;
 
-    /// The roles of workers: the lab counts the steps of each role apart. The figure is of the
-    /// first.
+    /// Returns the roles of workers: the lab counts the steps of each role apart. The figure is of
+    /// the first.
     fn roles(&self) -> &'static [&'static str] {
         &["worker"]
     }
@@ -64,7 +65,7 @@ pub trait Stage: Send + Sync {
     /// Worker number `index`; made and stepped by one thread. The same `seed` makes the same choices.
     fn worker(&self, index: usize, seed: u64) -> Result<Box<dyn Worker + '_>>;
 
-    /// The place of this worker's role in [`Workload::roles`].
+    /// Returns the place of this worker's role in [`Workload::roles`].
     fn role(&self, _index: usize) -> usize {
         0
     }
@@ -103,7 +104,7 @@ pub struct WorkloadEntry {
 }
 
 impl WorkloadEntry {
-    /// The workload with these values set and every other at its default.
+    /// Returns the workload with these values set and every other at its default.
     ///
     /// # Errors
     /// A name that it has no parameter of, or a value out of bounds.
@@ -121,7 +122,7 @@ pub fn catalogue() -> &'static [WorkloadEntry] {
     CATALOGUE
 }
 
-/// The workload of this name.
+/// Returns the workload of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static WorkloadEntry> {
     CATALOGUE.iter().find(|entry| entry.name == name)

@@ -85,13 +85,13 @@ pub struct Class {
 }
 
 impl Class {
-    /// A class that is off, with all counts zero.
+    /// Returns a class that is off, with all counts zero.
     #[must_use]
     pub fn new(name: &'static str) -> Arc<Self> {
         uncharged(|| Arc::new(Self { state: AtomicU32::new(0), name, slots: PerCpu::new(Slot::default) }))
     }
 
-    /// Its name.
+    /// Returns the name of the class.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
@@ -115,7 +115,7 @@ impl Class {
         uncharged(|| self.state.fetch_add(PERIOD, Relaxed));
     }
 
-    /// The sums now.
+    /// Returns the sums now.
     #[must_use]
     pub fn counts(&self) -> Counts {
         uncharged(|| {
@@ -140,7 +140,7 @@ impl Class {
         self.state.load(Relaxed) & ON != 0
     }
 
-    /// The calling thread's slot, ready to count in.
+    /// Returns the calling thread's slot, ready to count in.
     fn slot(&self) -> &Slot {
         let slot = self.slots.this();
         // Relaxed: a period is a number.
@@ -218,17 +218,17 @@ pub struct Measured<R> {
     class: Option<Arc<Class>>,
 }
 
-/// This hold is not being measured.
+/// This lock section is not being measured.
 const UNMEASURED: i64 = i64::MIN;
 
 impl<R: RawLock> Measured<R> {
-    /// A free lock of `class`.
+    /// Returns a free lock of `class`.
     #[must_use]
     pub fn of(class: &Arc<Class>) -> Self {
         Self { class: Some(class.clone()), ..Self::new() }
     }
 
-    /// The class, if it is on.
+    /// Returns the class, if it is on.
     #[inline]
     fn class(&self) -> Option<&Class> {
         self.class.as_deref().filter(|class| uncharged(|| class.is_on()))

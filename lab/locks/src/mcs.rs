@@ -1,13 +1,14 @@
 //! The MCS lock: a queue in which each waiter spins on its own cache line.
 //!
 //! # What it is
-//! The lock word is the tail of a queue of nodes. A thread that wants the lock swaps its node in, links it behind the
-//! node it found there, and spins on its own node until the thread in front hands the lock over. A handover moves two
-//! cache lines, however many threads wait, and waiters are served in order.
+//! The lock word is the tail of a queue of nodes. A thread that wants the lock swaps its node into
+//! the word. If the word had another node, the thread links its own node behind that one, and spins
+//! on its own node until the thread in front hands the lock over. A handover moves two cache lines,
+//! however many threads wait, and waiters are served in order.
 //!
 //! # What it is not
-//! Cheap when it is free: to take it is a swap and the search for a node, to release it a compare-exchange. When a
-//! waiter loses its CPU, all waiters behind it wait for it.
+//! Cheap without waiters: a lock is a swap and a search for a node, an unlock is a
+//! compare-exchange. When a waiter loses its CPU, all waiters behind it wait for it.
 //!
 //! # State
 //! | `tail`  | meaning                                                     |
@@ -15,7 +16,8 @@
 //! | null    | free                                                        |
 //! | a node  | held; the node is the last in the queue, maybe the holder's |
 //!
-//! In a node, `waiting` is 1 until it is handed the lock; `next` is the node behind, once that node is linked.
+//! In a node, `waiting` is 1 until the node gets the lock; `next` is the node behind, once that
+//! node is linked.
 //!
 //! # Orderings
 //! | here                                         | partner                                                    |
@@ -29,16 +31,17 @@
 //!
 //! # Invariants
 //! 1. A node is in at most one queue, and its owner frees it only when no other thread can reach it.
-//! 2. The node at the front has the lock: the node that found `tail` null, or that was handed the lock since.
+//! 2. The node at the front has the lock: it found `tail` null, or the node before it handed the
+//!    lock over.
 //!
 //! # Source
 //! J. Mellor-Crummey and M. Scott, "Algorithms for scalable synchronization on shared-memory multiprocessors" (ACM TOCS
 //! 9(1), 1991). There the caller brings the node; here it belongs to the CPU index, as in Linux.
 //!
 //! # Limitations
-//! A thread can hold four of these locks at once; taking a fifth panics. A guard that is forgotten counts for ever, also
-//! for later threads of the same CPU index. Releasing one in a destructor that runs after the thread has returned its
-//! CPU index panics too.
+//! A thread can hold four of these locks at once; taking a fifth panics. A guard that is forgotten
+//! counts for ever, even for later threads with the same CPU index. The release of a lock in a
+//! destructor that runs after the thread has returned its CPU index panics.
 //!
 //! ```
 //! use lightfoot_locks::McsLock;
@@ -67,7 +70,8 @@ pub struct McsLock {
     tail: AtomicPtr<Node>,
 }
 
-// SAFETY: invariants 1 and 2 exclude, and the orderings of the module's table make a section follow the last one.
+// SAFETY: by invariants 1 and 2 one thread at a time has the lock. By the orderings of the module's
+// table each section sees the section before it.
 unsafe impl RawLock for McsLock {
     #[inline]
     fn new() -> Self {

@@ -80,7 +80,7 @@ impl NodeRef {
         Some(claimed)
     }
 
-    /// The calling thread's node in the queue of the lock at `lock`.
+    /// Returns the calling thread's node in the queue of the lock at `lock`.
     #[inline]
     pub(crate) fn at<L>(lock: &L) -> Option<Self> {
         Self::find(address(lock))
@@ -93,7 +93,7 @@ impl NodeRef {
         self.node.lock.store(0, Relaxed);
     }
 
-    /// The node with that code.
+    /// Returns the node with that code.
     #[inline]
     pub(crate) fn of_code(code: u32) -> Self {
         let number = code as usize - LEVELS;

@@ -82,7 +82,8 @@ unsafe impl RawLock for TicketLock {
         let ticket = self.owner.load(Relaxed);
         let drawn = self.next.compare_exchange(ticket, ticket.wrapping_add(1), Relaxed, Relaxed).is_ok();
         if drawn {
-            // Its turn at once, unless 2^16 tickets were drawn between the load and the exchange.
+            // The thread's turn comes at once, unless 2^16 tickets were drawn between the load and
+            // the exchange.
             self.await_turn(ticket);
             lockstat::acquired(self);
         }

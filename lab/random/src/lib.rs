@@ -24,7 +24,7 @@ impl Random {
         random
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn draw(&self) -> u64 {
         self.state.set(self.state.get().wrapping_add(0x9E37_79B9_7F4A_7C15));
         let mut mixed = self.state.get();
@@ -33,7 +33,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0..bound`, each equally likely to within `bound` in 2^64; 0 for a bound of 0.
+    /// Returns a number of `0..bound`, each equally likely to within `bound` in 2^64; 0 for a bound
+    /// of 0.
     pub fn below(&self, bound: u64) -> u64 {
         // The high half of the product is cheaper than a remainder, and as even.
         u64::try_from((u128::from(self.draw()) * u128::from(bound)) >> 64).unwrap_or(0)

@@ -11,8 +11,9 @@
 //! after it, and dropped rows are listed.
 //!
 //! # Limitations
-//! On a virtual machine the hypervisor moves CPUs about, and with them the distance between the two, by a factor of 4.
-//! CPUs that are hardware threads of one core are taken for two cores; name others with [`Options::pair`].
+//! On a virtual machine the hypervisor moves CPUs, which changes the distance between the two
+//! measured CPUs by a factor of 4. Two hardware threads of one core are taken for two cores; choose
+//! other CPUs with [`Options::pair`].
 
 mod bursts;
 mod loops;
@@ -54,7 +55,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How often [`run`] reports progress.
+    /// Returns how often [`run`] reports progress.
     #[must_use]
     pub fn steps(&self) -> usize {
         1 + self.loops().count()
@@ -269,7 +270,7 @@ impl loops::Visitor for Native {
     }
 }
 
-/// The machine of the row with the median transfer time. None of no row.
+/// Returns the machine of the row with the median transfer time. None of no row.
 fn typical(rows: &[LoopRow], numbers: &Numbers) -> Option<Machine> {
     let mut by_transfer: Vec<&LoopRow> = rows.iter().collect();
     by_transfer.sort_by(|a, b| a.pingpong.turn_ns.total_cmp(&b.pingpong.turn_ns));

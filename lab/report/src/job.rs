@@ -55,7 +55,7 @@ impl Substrate {
         Self::Simulated(Box::new(Simulation::new(machine, cpus)))
     }
 
-    /// The workers that there are.
+    /// Returns the number of workers.
     #[must_use]
     pub fn threads(&self) -> usize {
         match self {
@@ -64,7 +64,7 @@ impl Substrate {
         }
     }
 
-    /// The CPUs that they have; natively, one for each is assumed.
+    /// Returns the number of CPUs that the workers have; natively, one for each worker is assumed.
     #[must_use]
     pub fn cpus(&self) -> usize {
         match self {

@@ -38,7 +38,7 @@ pub use outcome::{Outcome, RoleRate, Share, StallRow};
 pub use pool::{Pool, run_cell};
 pub use run::{Own, run, run_own};
 
-/// Whether eras have these options.
+/// Returns whether eras have these options.
 ///
 /// # Errors
 /// A sentence that names the first that they have not, and those that there are.

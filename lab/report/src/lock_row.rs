@@ -38,7 +38,7 @@ pub struct LockRow {
 }
 
 impl LockRow {
-    /// The row for `counts` over `span_ns` nanoseconds on `cpus` CPUs.
+    /// Returns the row for `counts` over `span_ns` nanoseconds on `cpus` CPUs.
     #[must_use]
     pub fn new(name: &str, counts: &Counts, span_ns: u64, cpus: usize) -> Self {
         let percent = |part: u64, whole: f64| ratio(part as f64 * 100.0, whole);

@@ -114,7 +114,7 @@ pub(crate) fn run(job: &Job, threads: usize) -> Result<Outcome, Failure> {
     Ok(Outcome { counters, locks, host_seconds: start.elapsed().as_secs_f64(), ..outcome })
 }
 
-/// The era's counts so far.
+/// Returns the era's counts so far.
 fn counters(stage: &Staged) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     stage.visit_counters(&mut |name, count| {

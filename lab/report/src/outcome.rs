@@ -79,13 +79,13 @@ impl Outcome {
 /// The steps of all workers of one role.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct RoleRate {
-    /// The workload's name for it.
+    /// The workload's name for the role.
     pub role: String,
-    /// Workers that have it.
+    /// The number of workers that have the role.
     pub workers: usize,
-    /// Their steps.
+    /// The number of steps of these workers.
     pub ops: u64,
-    /// Their steps per second.
+    /// Steps of these workers per second.
     pub ops_per_second: f64,
 }
 

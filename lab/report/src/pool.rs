@@ -38,8 +38,9 @@ impl Pool {
         Self { command: command.into_iter().collect(), processes: processes.max(1) }
     }
 
-    /// Does all jobs and returns the results, in their order. `done` is called after each, with its
-    /// number among `jobs`, by the calling thread; once it breaks, no further job is begun.
+    /// Does all jobs and returns the results, in their order. The calling thread calls `done` after
+    /// each job, with the job's number in `jobs`; once `done` returns a break, no further job is
+    /// begun.
     pub fn run(
         &self,
         jobs: &[Job],

@@ -42,7 +42,7 @@ use crate::job::{Job, Substrate};
 use crate::outcome::Outcome;
 use std::collections::BTreeMap;
 
-/// The experiments, in the order of the years.
+/// Returns the experiments, in the order of the years.
 #[must_use]
 pub fn experiments() -> Vec<Experiment> {
     experiments::all(&Published::new())
@@ -53,7 +53,8 @@ pub fn experiments() -> Vec<Experiment> {
 pub struct Run {
     /// Under which.
     pub variation: Variation,
-    /// The figures, in the order of the rows; not a number where a cell had too few operations.
+    /// The figures, in the order of the rows. A figure is not a number if a cell had too few
+    /// operations.
     pub values: Vec<f64>,
     /// Whether each claim holds.
     pub holds: Vec<bool>,
@@ -64,7 +65,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run with these figures. Claims are judged from them.
+    /// Returns a run with these figures. Claims are judged from them.
     fn new(
         experiment: &Experiment,
         variation: Variation,
@@ -82,13 +83,13 @@ impl Run {
 pub const LONGER_RUNS: usize = 3;
 
 impl Experiment {
-    /// The jobs of this experiment under `variation`, in the order of its cells.
+    /// Returns the jobs of this experiment under `variation`, in the order of its cells.
     #[must_use]
     pub fn jobs(&self, variation: &Variation) -> Vec<Job> {
         self.cells.iter().map(|cell| variation.apply(&cell.job)).collect()
     }
 
-    /// The figures that follow from the outcomes of [`jobs`](Self::jobs).
+    /// Returns the figures that follow from the outcomes of [`jobs`](Self::jobs).
     #[must_use]
     pub fn read(&self, variation: &Variation, outcomes: &[Outcome]) -> Run {
         let by_key = Outcomes::new(self.cells.iter().map(|cell| cell.key.as_str()).zip(outcomes).collect());
@@ -103,8 +104,8 @@ impl Experiment {
         Run::new(self, variation.clone(), values, windows.collect(), cold)
     }
 
-    /// The variations of this experiment: the machine as it is first, with three seeds, then the
-    /// corners of the box. For a quick look, the first alone.
+    /// Returns the variations of this experiment: the machine as it is first, with three seeds,
+    /// then the corners of the box. For a quick look, the first alone.
     #[must_use]
     pub fn variations(&self, quick: bool) -> Vec<Variation> {
         let all = Variation::seeds().into_iter().chain(Variation::corners().into_iter().filter(|_| self.has_box));
@@ -117,7 +118,7 @@ impl Experiment {
         Figures(self.rows.iter().map(|row| row.label.as_str()).zip(values.iter().copied()).collect())
     }
 
-    /// The place of the row `label`.
+    /// Returns the place of the row `label`.
     #[must_use]
     pub fn place(&self, label: &str) -> Option<usize> {
         self.rows.iter().position(|row| row.label == label)
@@ -129,7 +130,7 @@ impl Experiment {
         self.reasons.iter().find(|reason| (reason.rows)(&row.label)).map(|reason| reason.why)
     }
 
-    /// The curves of `sketches`, from the medians of `runs`.
+    /// Returns the curves of `sketches`, from the medians of `runs`.
     #[must_use]
     pub fn curves(&self, sketches: &[Sketch], runs: &[Run]) -> Vec<Curve> {
         let point = |label: &str, is_published: bool| {
@@ -149,7 +150,7 @@ impl Experiment {
         sketches.iter().map(curve).collect()
     }
 
-    /// The published figure and the range of the simulated ones for each of `rows`.
+    /// Returns the published figure and the range of the simulated ones for each of `rows`.
     #[must_use]
     pub fn dots(&self, rows: &[(String, String)], runs: &[Run]) -> Vec<Dot> {
         let dot = |(name, label): &(String, String)| {
@@ -166,7 +167,7 @@ impl Experiment {
     }
 }
 
-/// The figure that the table shows: the median over the seeds.
+/// Returns the figure that the table shows: the median over the seeds.
 #[must_use]
 pub fn shown(runs: &[Run], row: usize) -> f64 {
     let of_seeds = runs.iter().filter(|run| run.variation.is_seed()).map(|run| run.values[row]);
@@ -187,7 +188,7 @@ pub fn longer(job: &Job) -> Job {
     Job { warm_ns: 4 * job.warm_ns, run_ns: 4 * job.run_ns, ..job.clone() }
 }
 
-/// The cost of simulating `job`, in nanoseconds of its CPUs.
+/// Returns the cost of simulating `job`, in nanoseconds of its CPUs.
 #[must_use]
 pub fn cost(job: &Job) -> f64 {
     let cpus = match &job.on {

@@ -181,7 +181,7 @@ impl Seen {
         });
     }
 
-    /// The era's counts of the measured time.
+    /// Returns the era's counts of the measured time.
     fn counted(&self) -> impl Iterator<Item = (String, u64)> {
         let [before, after] = &self.counters;
         let pairs = before.iter().map(Cell::get).zip(after.iter().map(Cell::get));
@@ -238,7 +238,7 @@ const TAGS: [Tag; Tag::COUNT] = [
     Tag::Sleep,
 ];
 
-/// The use of the time of all CPUs, in percent.
+/// Returns the use of the time of all CPUs, in percent.
 fn shares(report: &sim::Report) -> Vec<Share> {
     let whole_ns = report.span_ns * report.cpus as f64;
     let share = |tag: String, ns: f64| Share { tag, percent: 100.0 * ns / whole_ns };
@@ -257,7 +257,7 @@ fn short_name(class: &'static str) -> &'static str {
     }
 }
 
-/// A lock's statistics as the simulator keeps them, in the columns of the era's own.
+/// Returns a lock's statistics as the simulator keeps them, in the columns of the era's own.
 fn counts_of(lock: &sim::LockStat) -> Counts {
     Counts {
         acquisitions: lock.acquisitions,
@@ -269,7 +269,7 @@ fn counts_of(lock: &sim::LockStat) -> Counts {
     }
 }
 
-/// The longest stalls, by source line and by cache line.
+/// Returns the longest stalls, by source line and by cache line.
 fn stalls(report: &sim::Report) -> Vec<StallRow> {
     const MOST: usize = 20;
     let row = |sum: StallSum, is_place: bool| StallRow {
@@ -282,14 +282,14 @@ fn stalls(report: &sim::Report) -> Vec<StallRow> {
     places.chain(by_cache_line(&report.stalls).into_iter().take(MOST).map(|sum| row(sum, false))).collect()
 }
 
-/// The callers that spun, in percent of all spinning.
+/// Returns the callers that spun, in percent of all spinning.
 fn callers(report: &sim::Report) -> Vec<Share> {
     let whole: f64 = report.callers.iter().map(|(_, ns)| ns).sum();
     let named = report.callers.iter().filter(|(name, ns)| !name.is_empty() && *ns > 0.0);
     named.map(|&(name, ns)| Share { tag: name.into(), percent: 100.0 * ns / whole }).collect()
 }
 
-/// The simulator's counts, including the hash that shows whether two runs were the same.
+/// Returns the simulator's counts, including the hash that shows whether two runs were the same.
 fn counters(report: &sim::Report) -> impl Iterator<Item = (String, u64)> {
     report.counters.iter().chain([("hash", report.hash)]).map(|(name, count)| (name.to_owned(), count))
 }

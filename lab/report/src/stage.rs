@@ -112,7 +112,7 @@ macro_rules! stage {
                 }
             }
 
-            /// The workload of a job, with the job's values.
+            /// Returns the workload of a job, with the job's values.
             fn workload_of(job: &Job) -> Result<Box<dyn Workload>, Failure> {
                 let entry = workload::find(&job.workload).ok_or_else(|| Failure::NoSuchWorkload {
                     workload: job.workload.clone(),
@@ -172,9 +172,8 @@ macro_rules! stage {
                     self.parts.borrow_dependent().role(worker)
                 }
 
-                /// Makes worker `index`, calls `ready`, and lets the worker step while `goes_on`,
-                /// which is called before each step, returns `true`; `stepped` is called after
-                /// each.
+                /// Makes worker `index`, calls `ready`, and lets the worker step while `goes_on`
+                /// returns `true`. `goes_on` is called before each step, `stepped` after each step.
                 pub(crate) fn work(
                     &self,
                     index: usize,

@@ -10,10 +10,10 @@
 //! object stays with the thread that freed it, as in a kernel's per-CPU caches.
 //!
 //! # What it is not
-//! Necessary: without it all works, but lines of the heap then depend on the addresses of the
-//! system's allocator. Nor does it survive: the next simulation begins with an empty arena, so
-//! allocations of a simulated thread (also by a push to a vector of the caller's) must be read
-//! before, and not freed after.
+//! Necessary: without the arena all works, but lines of the heap then depend on the addresses of
+//! the system's allocator. Permanent: the next simulation begins with an empty arena, so the caller
+//! must read the allocations of a simulated thread (also a push to the caller's vector) before the
+//! next simulation, and must not free them after its start.
 //!
 //! # How it is locked
 //! A [`Heap`] belongs to one simulation, which runs on one host thread.
@@ -50,7 +50,7 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// An empty one. The memory of the heap before is released.
+    /// Returns an empty one. The memory of the heap before is released.
     pub(crate) fn new(region: Region) -> Self {
         region.reset();
         Self { top: Cell::new(BASE + PAGE), owner: Cell::new(0), words: Table::new((STACKS + 1) * CLASSES * WORDS) }
@@ -148,7 +148,7 @@ impl Drop for Outside {
     }
 }
 
-/// The heap of the running simulation, if a simulated thread allocates.
+/// Returns the heap of the running simulation, if a simulated thread allocates.
 #[inline]
 fn heap<'a>() -> Option<&'a Heap> {
     let heap = HEAP.get();

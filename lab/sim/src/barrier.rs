@@ -34,7 +34,7 @@ impl Asymmetric {
         Self { is_fence: fences || !register() }
     }
 
-    /// Whether the cheap side must execute a full fence.
+    /// Returns whether the cheap side must execute a full fence.
     #[inline(always)]
     #[must_use]
     pub fn is_fence(&self) -> bool {

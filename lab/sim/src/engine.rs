@@ -199,13 +199,13 @@ impl Engine {
         self.tasks[thread as usize].get().expect("a thread that was made")
     }
 
-    /// All threads made so far.
+    /// Returns all threads made so far.
     fn tasks(&self) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter_map(|task| task.get().map(|task| &**task))
     }
 
-    /// Whether the thread that runs is unwinding: it must not be suspended, because the host thread would then go on
-    /// with another coroutine while it counts as panicking.
+    /// Returns whether the thread that runs is unwinding: it must not be suspended, because the
+    /// host thread would then go on with another coroutine while it counts as panicking.
     fn is_unwinding() -> bool {
         std::thread::panicking()
     }
@@ -236,12 +236,12 @@ impl Engine {
         self.task().random.draw()
     }
 
-    /// One more than the highest index given out so far.
+    /// Returns one more than the highest index given out so far.
     pub(crate) fn id_count(&self) -> usize {
         self.ids.borrow().1
     }
 
-    /// The current moment's place in the run, for messages.
+    /// Returns the current moment's place in the run, for messages.
     fn describe_time(&self) -> String {
         format!("{:.3} us", self.clock.get() as f64 / 1e6)
     }
@@ -252,7 +252,7 @@ impl Engine {
         self.has_failed.set(true);
     }
 
-    /// Whether a thread waits for good.
+    /// Returns whether a thread waits for good.
     fn is_blocked(state: State) -> bool {
         !matches!(state, State::Done)
     }
@@ -262,7 +262,7 @@ thread_local! {
     static CURRENT: Cell<*const Engine> = const { Cell::new(core::ptr::null()) };
 }
 
-/// The simulation that the calling host thread is in, if any.
+/// Returns the simulation that the calling host thread is in, if any.
 #[inline(always)]
 pub(crate) fn current<'a>() -> Option<&'a Engine> {
     let engine = CURRENT.get();

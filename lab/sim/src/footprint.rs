@@ -3,7 +3,7 @@
 //! # What it is
 //! [`record`] writes down every charged access that the calling simulated thread makes inside a
 //! closure. Two footprints conflict on a line that one of them writes and the other touches.
-//! Conflicts keep operations from scaling, and this finds them without running the operations at
+//! Conflicts keep operations from scaling; footprints find them without running the operations at
 //! the same time ("the scalable commutativity rule", Clements et al., SOSP 2013, does the same for
 //! a whole kernel).
 //!
@@ -55,7 +55,8 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// Whether no address is both written by one and touched by the other: they share the line, not the data.
+    /// Returns whether no address is both written by one and touched by the other: they share the
+    /// line, not the data.
     #[must_use]
     pub fn is_false_sharing(&self) -> bool {
         !self.ours.iter().any(|our| {
@@ -72,13 +73,13 @@ impl Footprint {
         self.lines.entry(number).or_default().insert(touch);
     }
 
-    /// How many lines it touched.
+    /// Returns the number of lines that the closure touched.
     #[must_use]
     pub fn lines(&self) -> usize {
         self.lines.len()
     }
 
-    /// The lines it wrote to.
+    /// Returns the number of lines that the closure wrote to.
     #[must_use]
     pub fn written(&self) -> usize {
         self.lines.values().filter(|touches| is_written(touches)).count()
@@ -96,7 +97,7 @@ impl Footprint {
         }
     }
 
-    /// The lines that one of the two writes and the other touches.
+    /// Returns the lines that one of the two writes and the other touches.
     #[must_use]
     pub fn conflicts(&self, other: &Self) -> Vec<Conflict> {
         let mut found = Vec::new();
@@ -118,8 +119,8 @@ fn is_written(touches: &BTreeSet<Touch>) -> bool {
 /// Calls `operation`; returns its result and the lines that the calling simulated thread touched in
 /// it.
 ///
-/// Not nested. Outside of a simulation the footprint is empty; so it is where nothing is charged (while the state is
-/// set up or taken down, inside [`crate::uncharged`]).
+/// Calls must not nest. The footprint is empty outside of a simulation, and where nothing is
+/// charged (while the state is set up or taken down, inside [`crate::uncharged`]).
 pub fn record<R>(operation: impl FnOnce() -> R) -> (R, Footprint) {
     let Some(engine) = current() else { return (operation(), Footprint::default()) };
     let before = engine.task().footprint.replace(Some(Footprint::default()));

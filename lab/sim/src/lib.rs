@@ -66,8 +66,8 @@ pub use run::run;
 
 use engine::{NS, current};
 
-/// Whether the virtual time of the run is not up yet. A body's loop ends when it returns `false`. `false` outside of a
-/// simulation.
+/// Returns whether the virtual time of the run is not up yet. A body's loop ends when it returns
+/// `false`. `false` outside of a simulation.
 #[must_use]
 pub fn running() -> bool {
     current().is_some_and(|engine| {
@@ -76,7 +76,7 @@ pub fn running() -> bool {
     })
 }
 
-/// Whether current events are counted: the warm-up is over and the run is not.
+/// Returns whether current events are counted: the warm-up is over and the run is not.
 #[must_use]
 pub fn is_warm() -> bool {
     current().is_some_and(engine::Engine::is_measured)

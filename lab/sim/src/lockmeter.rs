@@ -2,9 +2,10 @@
 //! production.
 //!
 //! # What it is
-//! For each class of lock, which is the name that its user gave it or else its type: how often taken, how often not free, how long waited for and held. A
-//! reader/writer lock's readers count like writers. Each thread has its own list of the locks that it holds, so that
-//! several may hold one.
+//! A class of locks has the name that the lock's user gave, or the name of the lock's type. For
+//! each class this counts how often its locks were taken, how often they were not free, and how
+//! long threads waited for them and held them. Readers of a reader/writer lock count like writers.
+//! Each thread has its own list of the locks that it holds, so several threads may hold one lock.
 //!
 //! # What it is not
 //! For each lock: to count two locks of one type apart, give them names, or types that differ (in
@@ -23,9 +24,9 @@ pub struct LockStat {
     pub class: &'static str,
     /// Acquisitions, of readers too.
     pub acquisitions: u64,
-    /// Those that found the lock not free.
+    /// The number of acquisitions that found the lock not free.
     pub contended: u64,
-    /// Nanoseconds that those waited, in all.
+    /// Nanoseconds that these acquisitions waited, in all.
     pub wait_ns: f64,
     /// The longest wait.
     pub wait_max_ns: f64,
@@ -71,7 +72,7 @@ impl Meter {
         &mut classes[index]
     }
 
-    /// The place of a caller.
+    /// Returns the place of a caller.
     fn caller(&mut self, name: &'static str) -> usize {
         if self.callers.is_empty() {
             self.callers.push(("", 0));
@@ -89,7 +90,7 @@ impl Meter {
         }
     }
 
-    /// The classes that were taken at least once; nanoseconds that callers spun.
+    /// Returns the classes that were taken at least once; nanoseconds that callers spun.
     pub(crate) fn into_stats(self) -> (Vec<LockStat>, Vec<(&'static str, f64)>) {
         let taken = self.classes.into_iter().filter(|class| class.acquisitions + class.contended > 0).collect();
         (taken, self.callers.into_iter().map(|(name, sum)| (name, ns(sum))).collect())

@@ -58,8 +58,8 @@ impl Drop for Caller {
     }
 }
 
-/// Until the result is dropped, the calling thread's spinning counts for `name`, as for a function in a profile by
-/// callers. They nest; they end in the reverse order.
+/// Until the result is dropped, the calling thread's spinning counts for `name`, as for a function
+/// in a profile by callers. Such scopes nest, and end in the reverse order.
 #[inline]
 pub fn caller(name: &'static str) -> Caller {
     let before = current().map(|engine| engine.set_caller(engine.caller_of(name)));

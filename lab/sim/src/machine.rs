@@ -40,9 +40,9 @@ pub struct Machine {
     pub nodes: usize,
     /// CPUs in each node.
     pub cpus_per_node: usize,
-    /// Nodes in each larger unit, smallest first: two nodes of one such unit are in the class of the smallest that holds
-    /// both; nodes of no common unit are in the class after the last. `[2]` with eight nodes: a pair is class 1, the rest
-    /// class 2.
+    /// The number of nodes in each larger unit, smallest unit first. The distance class of two
+    /// nodes is the smallest unit that has both nodes; two nodes without a common unit are in the
+    /// class after the last. `[2]` with eight nodes: a pair is class 1, the rest class 2.
     #[serde(default)]
     pub groups: Vec<usize>,
     /// Bytes of a cache line; a power of two.
@@ -65,7 +65,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The CPUs of all nodes; CPU `c` belongs to node `c / cpus_per_node`.
+    /// Returns the number of CPUs of all nodes; CPU `c` belongs to node `c / cpus_per_node`.
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.nodes * self.cpus_per_node
@@ -77,8 +77,9 @@ impl Machine {
         if self.nodes == 1 { 1 } else { self.groups.len() + 2 }
     }
 
-    /// How far two nodes are from one another: 0 for one node, otherwise 1 for the smallest unit of
-    /// [`groups`](Self::groups), and so on; nodes of no common unit are in the last class.
+    /// Returns the distance class of two nodes: 0 for a node and itself, 1 for two nodes in the
+    /// smallest unit of [`groups`](Self::groups), and so on; nodes without a common unit are in the
+    /// last class.
     #[must_use]
     pub fn class_between(&self, node_a: usize, node_b: usize) -> usize {
         if node_a == node_b {
@@ -156,7 +157,7 @@ pub struct Miss {
 }
 
 impl Miss {
-    /// The vectors with the names they have in a file.
+    /// Returns the vectors with the names they have in a file.
     fn by_kind_mut(&mut self) -> [(&'static str, &mut Vec<f64>); 5] {
         [
             ("miss.load_modified_ns", &mut self.load_modified_ns),
@@ -167,7 +168,7 @@ impl Miss {
         ]
     }
 
-    /// The vectors with the names they have in a file.
+    /// Returns the vectors with the names they have in a file.
     fn by_kind(&self) -> [(&'static str, &[f64]); 5] {
         [
             ("miss.load_modified_ns", &self.load_modified_ns),
@@ -209,7 +210,7 @@ pub struct Window {
 }
 
 impl Default for Window {
-    /// A CPU that waits for each line.
+    /// Returns a CPU that waits for each line.
     fn default() -> Self {
         Self { stores: 0, misses: 1 }
     }

@@ -34,7 +34,7 @@ impl Mapping {
         NonNull::new(start).map(|start| Self { start, layout })
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.start
@@ -46,7 +46,7 @@ impl Mapping {
         self.layout.size()
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -81,13 +81,14 @@ pub fn advise_huge(_start: *mut u8, _len: usize) {}
 /// Nothing.
 pub fn advise_small(_start: *mut u8, _len: usize) {}
 
-/// The page size of every simulated machine: 4 KiB.
+/// Returns the page size of every simulated machine: 4 KiB.
 #[must_use]
 pub fn page_size() -> usize {
     4096
 }
 
-/// The memory of every simulated machine: 64 GiB, so that a run does not depend on its host.
+/// Returns the memory of every simulated machine: 64 GiB, so that a run does not depend on its
+/// host.
 #[must_use]
 pub fn total_bytes() -> u64 {
     64 << 30

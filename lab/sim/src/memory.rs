@@ -83,13 +83,13 @@ fn protect(offset: usize, len: usize) -> Result<(), String> {
     unsafe { mprotect(start, len, MprotectFlags::READ | MprotectFlags::WRITE) }.map_err(|e| e.to_string())
 }
 
-/// Whether `address` is in the arena.
+/// Returns whether `address` is in the arena.
 #[inline(always)]
 pub(crate) fn is_heap(address: usize) -> bool {
     address.wrapping_sub(BASE) < HEAP_BYTES
 }
 
-/// The highest and the lowest address of a stack, guard page included.
+/// Returns the highest and the lowest address of a stack, guard page included.
 pub(crate) fn stack(index: usize) -> (usize, usize) {
     assert!(index < STACKS, "more than {STACKS} simulated threads");
     let limit = BASE + HEAP_BYTES + index * STACK_BYTES;

@@ -13,13 +13,14 @@ pub struct PerMachine<T: 'static> {
 }
 
 impl<T> PerMachine<T> {
-    /// A value that `make` makes at first use.
+    /// Returns a value that `make` makes at first use.
     #[must_use]
     pub const fn new(make: fn() -> T) -> Self {
         Self { outside: OnceLock::new(), make }
     }
 
-    /// The machine's value. It does not move, and lives as long as the machine: in a simulation until it ends.
+    /// Returns the machine's value. It does not move, and lives as long as the machine: in a
+    /// simulation until it ends.
     #[inline]
     pub fn get(&'static self) -> &'static T {
         match current::<'static>() {
@@ -47,8 +48,8 @@ struct Value {
 }
 
 impl Values {
-    /// The value of the `PerMachine` at `key`. The allocations of `make` belong to the simulated
-    /// thread; the list does not.
+    /// Returns the value of the `PerMachine` at `key`. The allocations of `make` belong to the
+    /// simulated thread; the list does not.
     fn get_or_make<T: 'static>(&self, key: usize, make: fn() -> T) -> &T {
         let entry = self.0.get_or_init(|| {
             let value = make();

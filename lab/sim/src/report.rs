@@ -54,13 +54,13 @@ impl Report {
         self.operations[slot] as f64 / (self.span_ns * 1e-9)
     }
 
-    /// The share of all CPU time under a tag.
+    /// Returns the share of all CPU time under a tag.
     #[must_use]
     pub fn share(&self, tag: Tag) -> f64 {
         self.tag_ns[tag as usize] / (self.span_ns * self.cpus as f64)
     }
 
-    /// The statistics of the first class whose name contains `part`.
+    /// Returns the statistics of the first class whose name contains `part`.
     #[must_use]
     pub fn lock(&self, part: &str) -> Option<&LockStat> {
         self.locks.iter().find(|lock| lock.class.contains(part))

@@ -21,11 +21,14 @@ static RUNNING: Mutex<()> = Mutex::new(());
 /// simulated thread, again free of charge. Other simulations of the process wait meanwhile.
 ///
 /// # Panics
-/// With the message of the first simulated thread that panics, its name and the virtual time; if no
-/// thread can continue (a deadlock; the message names every thread and what it waits for); if the
-/// bodies do not end long after [`crate::running`] has returned `false`. The state is then
-/// forgotten, not dropped. If a simulated thread had to wait while it unwound from a panic, the
-/// host thread counts as panicking for good and runs no further simulation.
+/// - If a simulated thread panics: with the message of the first such thread, its name and the
+///   virtual time.
+/// - If no thread can continue (a deadlock): the message names every thread and the object that it
+///   waits for.
+/// - If the bodies do not end long after [`crate::running`] has returned `false`.
+///
+/// The state is then forgotten, not dropped. If a simulated thread had to wait while it unwound
+/// from a panic, the host thread counts as panicking for good and runs no further simulation.
 pub fn run<S: 'static>(
     config: Config,
     set_up: impl FnOnce() -> S + 'static,
@@ -55,7 +58,7 @@ pub fn run<S: 'static>(
     report
 }
 
-/// The CPU time of the calling host thread; other work of the host does not count.
+/// Returns the CPU time of the calling host thread; other work of the host does not count.
 fn host_seconds() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9

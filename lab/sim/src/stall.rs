@@ -88,7 +88,7 @@ impl Stalls {
         *sum += ps;
     }
 
-    /// The longest first.
+    /// Returns the longest first.
     pub(crate) fn into_list(self) -> Vec<Stall> {
         let mut list: Vec<Stall> = self
             .sums

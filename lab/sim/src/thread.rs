@@ -34,7 +34,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the thread has ended.
+    /// Returns whether the thread has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         match &self.thread {
@@ -80,7 +80,7 @@ pub fn carry(value: Option<Carried>) -> Option<Carried> {
     }
 }
 
-/// A copy of the value that the calling thread carries, if it is a `T`.
+/// Returns a copy of the value that the calling thread carries, if it is a `T`.
 #[must_use]
 pub fn carried<T: Clone + 'static>() -> Option<T> {
     match current() {

@@ -1,13 +1,13 @@
 //! Finding a mount of Lightfoot by the path that a user types.
 //!
-//! It does not access the mount, so that it also finds one whose process hangs.
+//! The search does not access the mount, so it finds even a mount whose process hangs.
 
 use super::ControlError;
 use fuse::mountinfo::{self, MountInfo};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The mount of Lightfoot at `path`, which may be a symbolic link or end in a slash.
+/// Returns the mount of Lightfoot at `path`, which may be a symbolic link or end in a slash.
 ///
 /// # Errors
 /// If nothing is mounted there, or another file system.
@@ -24,7 +24,8 @@ pub(crate) fn find(path: &Path) -> Result<MountInfo, ControlError> {
     }
 }
 
-/// `path` made absolute, without `.` and repeated slashes; `None` if it has a `..`, which may follow a symbolic link.
+/// Returns `path` made absolute, without `.` and repeated slashes; `None` if it has a `..`, which
+/// may follow a symbolic link.
 fn plain(path: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(path).ok()?;
     let is_plain = |part: &Component<'_>| !matches!(part, Component::ParentDir);

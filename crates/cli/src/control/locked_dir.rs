@@ -1,15 +1,16 @@
 //! The directory of a user's control sockets, which one process at a time may change.
 //!
 //! # What it is
-//! A process that mounts removes the sockets which killed processes left there. A socket that is bound but does not listen
-//! yet refuses connections as a dead one does, and a dead one can be replaced between the check and its removal. So sockets
-//! are bound and removed only through a [`LockedDir`].
+//! A process that mounts removes the sockets that killed processes left in the directory. A socket
+//! that is bound but does not listen yet refuses connections as the socket of a killed process
+//! does. And another process can replace such a dead socket between the check and the removal. So
+//! sockets are bound and removed only through a [`LockedDir`].
 //!
 //! # How it is locked
-//! `flock(2)` on the directory, which only its owner can open. Nothing under it blocks.
+//! `flock(2)` on the directory, which only its owner can open. No operation under this lock blocks.
 //!
 //! # Where it comes from
-//! `unix(7)`, `flock(2)`; own code.
+//! `unix(7)`, `flock(2)`.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
@@ -85,7 +86,7 @@ pub(crate) fn remove_dead_socket(path: &Path) {
     }
 }
 
-/// Whether no process listens to a socket. Does not wait for one whose queue is full.
+/// Returns whether no process listens to a socket. Does not wait for one whose queue is full.
 fn is_dead(path: &Path) -> bool {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let Ok(socket) = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None) else { return false };

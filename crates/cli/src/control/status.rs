@@ -154,7 +154,8 @@ pub(crate) struct HostStatus {
 }
 
 impl ServedMount {
-    /// Its status now. Visits each entry of the cache, which takes some milliseconds for a million entries.
+    /// Returns the current status of the mount. Visits each entry of the cache, which takes some
+    /// milliseconds for a million entries.
     pub(crate) fn status(&self) -> Status {
         let vfs = self.session.vfs();
         self.session.measure();
@@ -184,7 +185,8 @@ impl ServedMount {
         }
     }
 
-    /// The file systems; and the figures of one of them, of which the table is the whole tree's.
+    /// Returns the file systems, and the cache figures of one of them, whose table is the table of
+    /// the whole tree.
     fn file_systems(&self) -> (Vec<FileSystemStatus>, CacheStats) {
         let vfs = self.session.vfs();
         let names = self.session.metrics().names();
@@ -228,8 +230,8 @@ impl From<RankWaits> for LockStatus {
 }
 
 impl LockStatus {
-    /// The counts since `earlier`, an older status of the same rank. The longest wait is the
-    /// longest since the mount.
+    /// Returns the counts since `earlier`, an older status of the same rank. The longest wait is
+    /// the longest since the mount.
     fn since(&self, earlier: &Self) -> Self {
         let waits = self.waits.saturating_sub(earlier.waits);
         Self { waits, waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns), ..self.clone() }
@@ -237,7 +239,7 @@ impl LockStatus {
 }
 
 impl FileSystemStatus {
-    /// The counts since `earlier`, an older status of the same file system.
+    /// Returns the counts since `earlier`, an older status of the same file system.
     fn since(&self, earlier: &Self) -> Self {
         Self {
             hits: self.hits.saturating_sub(earlier.hits),
@@ -250,7 +252,7 @@ impl FileSystemStatus {
     }
 }
 
-/// The figures of all file systems together by name; names of counters end in `_total`.
+/// Returns the figures of all file systems together by name; names of counters end in `_total`.
 fn cache(tree: &CacheStats, file_systems: &[FileSystemStatus]) -> Vec<(String, u64)> {
     let &CacheStats { entries, table_bytes, buckets, .. } = tree;
     let sum = |figure: fn(&FileSystemStatus) -> u64| file_systems.iter().map(figure).sum();
@@ -298,7 +300,8 @@ fn memory() -> MemoryStatus {
 }
 
 impl Status {
-    /// The counts since `earlier`, an older status of the same mount. Gauges keep their value.
+    /// Returns the counts since `earlier`, an older status of the same mount. Gauges keep their
+    /// value.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let file_systems = self.file_systems.iter().map(|now| {
             let before =
@@ -313,17 +316,17 @@ impl Status {
         Self { snapshot, file_systems, locks: locks.collect(), ..self.clone() }
     }
 
-    /// A figure of the caches, by name.
+    /// Returns a figure of the caches, by name.
     pub(crate) fn cache(&self, name: &str) -> u64 {
         find(&self.snapshot.cache, name)
     }
 
-    /// A figure of the session, by name.
+    /// Returns a figure of the session, by name.
     pub(crate) fn gauge(&self, name: &str) -> u64 {
         find(&self.snapshot.gauges, name)
     }
 
-    /// Bytes of contents that requests of an operation moved.
+    /// Returns the bytes of contents that requests of an operation have read or written.
     pub(crate) fn moved(&self, op: Op) -> u64 {
         self.snapshot.ops.iter().find(|stats| stats.name == op.name()).map_or(0, |stats| stats.bytes)
     }

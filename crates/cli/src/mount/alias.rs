@@ -10,7 +10,8 @@ use std::path::Path;
 /// Names of the helper.
 const NAMES: [&str; 2] = ["mount.lightfoot", "mount.fuse.lightfoot"];
 
-/// The arguments of the command: unchanged, or rewritten if the process was started by a name of the helper.
+/// Returns the arguments of the command: unchanged, or rewritten if the process was started by a
+/// name of the helper.
 pub(crate) fn arguments(given: Vec<OsString>) -> Vec<OsString> {
     let name = given.first().and_then(|name| Path::new(name).file_name()).unwrap_or_default().to_owned();
     if NAMES.iter().any(|helper| name == *helper) { rewritten(given) } else { given }
@@ -32,7 +33,7 @@ fn rewritten(given: Vec<OsString>) -> Vec<OsString> {
     flags.into_iter().chain(places).collect()
 }
 
-/// The long option of a letter. Unknown letters stay, for the parser to refuse.
+/// Returns the long option of a letter. Unknown letters stay, for the parser to refuse.
 fn flag(letter: &u8) -> Option<OsString> {
     match letter {
         b'n' => None,

@@ -111,7 +111,7 @@ impl HttpListener {
     }
 }
 
-/// An address that is free now, with a port above the port of `address`.
+/// Returns an address that is free now, with a port above the port of `address`.
 fn free_address(address: &Address) -> SocketAddr {
     let (ip, port) = match address {
         Address::Tcp(address) => (address.ip(), address.port()),

@@ -27,7 +27,7 @@ pub(super) fn check(source: &Source, mountpoint: &Path) -> Result<(), ServeError
     Ok(())
 }
 
-/// Whether both paths name the same directory.
+/// Returns whether both paths name the same directory.
 fn is_same(one: &Path, other: &Path) -> bool {
     let numbers = |path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
     one == other || numbers(one).is_some_and(|number| numbers(other) == Some(number))

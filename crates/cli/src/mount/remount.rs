@@ -14,7 +14,7 @@ use std::path::Path;
 /// The word that makes a list of options one for a mount that exists.
 const REMOUNT: &str = "remount";
 
-/// Whether the options are for a mount that exists.
+/// Returns whether the options are for a mount that exists.
 pub(super) fn is_requested(options: &[String]) -> bool {
     options.iter().flat_map(|list| split(list)).any(|option| option == REMOUNT)
 }
@@ -41,7 +41,7 @@ pub(super) fn run(mountpoint: &Path, options: &[String]) -> Result<(), ServeErro
     })
 }
 
-/// The flags of a mount that has `flags`, after `options`.
+/// Returns the flags of a mount that has `flags`, after `options`.
 fn changed(flags: &str, options: &[String]) -> Result<MountOptions, OptionError> {
     const HERE: Place = Place::CommandLine(Some(Owner::Ram));
     let mut settings = Settings::new();

@@ -16,7 +16,7 @@ memory. TIME has us, ms, s, m or h, or is in seconds. Options for mount(8) and
 systemd are ignored, such as defaults, noauto, nofail, _netdev and x-...
 ";
 
-/// The options under headings.
+/// Returns the options under headings.
 pub(crate) fn help() -> String {
     let sections: [(&str, &[Owner]); 7] = [
         ("Options of the mount (-o)", &[Owner::Mount]),
@@ -47,7 +47,7 @@ fn entry(row: &Row) -> String {
     format!("  {}\n{}", row.usage(", "), filled(&format!("{}{default}", row.help)))
 }
 
-/// `text` in lines of the terminal's width, indented.
+/// Returns `text` in lines of the terminal's width, indented.
 fn filled(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -72,7 +72,7 @@ mod tests {
     const BEGIN: &str = "<!-- options: begin (LIGHTFOOT_WRITE_DOCS=1 cargo test -p lightfoot-cli rewrites this) -->\n";
     const END: &str = "<!-- options: end -->\n";
 
-    /// The table of `docs/mounting.md`.
+    /// Returns the table of `docs/mounting.md`.
     fn markdown() -> String {
         let mut text = "| option | valid for | default | what it does |\n|---|---|---|---|\n".to_owned();
         for row in rows() {

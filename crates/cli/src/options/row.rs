@@ -36,12 +36,14 @@ pub(crate) enum Owner {
     Objects,
 }
 
-/// An option of the mount that is a name alone, and the name that takes it back, which may be empty.
+/// Returns an option of the mount that is a name alone, and the name that takes it back, which may
+/// be empty.
 pub(super) const fn switch(name: &'static str, off: &'static str, set: fn(&mut Settings, bool)) -> Row {
     Row { name, form: Form::Switch { off, set }, valid: &[Owner::Mount], default: "", help: "" }
 }
 
-/// An option of the mount that is written `name=VALUE`. `set` returns `None` for a value that it cannot use.
+/// Returns an option of the mount that is written `name=VALUE`. `set` returns `None` for a value
+/// that it cannot use.
 pub(super) const fn value(
     name: &'static str,
     shape: &'static str,
@@ -68,13 +70,13 @@ impl Row {
         self.names().any(|own| own == name)
     }
 
-    /// Its name, and the one that takes it back.
+    /// Returns its name, and the one that takes it back.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         let off = if let Form::Switch { off, .. } = self.form { off } else { "" };
         [self.name, off].into_iter().filter(|name| !name.is_empty())
     }
 
-    /// How the option is written.
+    /// Returns how the option is written.
     pub(super) fn usage(&self, separator: &str) -> String {
         match self.form {
             Form::Switch { off: "", .. } => self.name.into(),

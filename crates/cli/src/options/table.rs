@@ -26,7 +26,7 @@ fn put<T>(slot: &mut T, value: Option<impl Into<T>>) -> Option<()> {
     Some(())
 }
 
-/// All options, in the order of the documents.
+/// Returns all options, in the order of the documents.
 pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
     MOUNT_TABLE.iter().chain(&SOURCE_TABLE).chain(&OBJECT_TABLE)
 }

@@ -6,7 +6,8 @@ use nix::unistd::{Group, User};
 use std::time::Duration;
 use vfs::Budget;
 
-/// A number with a suffix `k`, `m`, `g` or `t` of 1024; or with `%`, as a part of `whole`, if that is not 0.
+/// Returns a number with a suffix `k`, `m`, `g` or `t` of 1024; or with `%`, as a part of `whole`,
+/// if that is not 0.
 fn size(text: &str, whole: u64) -> Option<u64> {
     let (digits, suffix) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
     let number: u64 = digits.parse().ok()?;
@@ -22,18 +23,18 @@ fn size(text: &str, whole: u64) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-/// A number of bytes; with `%`, a part of this machine's memory.
+/// Returns a number of bytes; with `%`, a part of this machine's memory.
 pub(super) fn size_of_memory(text: &str) -> Option<u64> {
     let info = rustix::system::sysinfo();
     size(text, info.totalram.saturating_mul(u64::from(info.mem_unit)))
 }
 
-/// A number, which may have a suffix.
+/// Returns a number, which may have a suffix.
 pub(super) fn number(text: &str) -> Option<u64> {
     size(text, 0)
 }
 
-/// A number greater than 0, which may have a suffix.
+/// Returns a number greater than 0, which may have a suffix.
 pub(super) fn at_least_one(text: &str) -> Option<usize> {
     number(text).and_then(|number| usize::try_from(number).ok()).filter(|&number| number > 0)
 }
@@ -51,7 +52,7 @@ pub(super) fn given(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.into())
 }
 
-/// A limit, where 0 is none, as in `tmpfs(5)`.
+/// Returns a limit, where 0 is none, as in `tmpfs(5)`.
 pub(super) fn limit(number: u64) -> Option<u64> {
     (number != 0).then_some(number)
 }
@@ -62,7 +63,8 @@ pub(super) fn octal(text: &str, most: u32) -> Option<u32> {
     u32::from_str_radix(text, 8).ok().filter(|&mode| is_octal && mode <= most)
 }
 
-/// A time: a number, which may have a fraction, of `us`, `ms`, `s`, `m` or `h`; without a unit, of seconds.
+/// Returns a time: a number, which may have a fraction, of `us`, `ms`, `s`, `m` or `h`; without a
+/// unit, of seconds.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
     let (number, unit) = text.split_at(text.find(|letter| !is_number(letter)).unwrap_or(text.len()));
@@ -77,24 +79,24 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
 }
 
-/// A user: a number, or a name that the system has.
+/// Returns a user: a number, or a name that the system has.
 pub(super) fn user(text: &str) -> Option<u32> {
     let by_name = || User::from_name(text).ok().flatten().map(|user| user.uid.as_raw());
     id(text).or_else(by_name)
 }
 
-/// A group: a number, or a name that the system has.
+/// Returns a group: a number, or a name that the system has.
 pub(super) fn group(text: &str) -> Option<u32> {
     let by_name = || Group::from_name(text).ok().flatten().map(|group| group.gid.as_raw());
     id(text).or_else(by_name)
 }
 
-/// A number of a user or group. The largest one means "no change" to the kernel.
+/// Returns a number of a user or group. The largest one means "no change" to the kernel.
 fn id(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&id| id != u32::MAX)
 }
 
-/// A cache of this many bytes, in the proportions of the default.
+/// Returns a cache of this many bytes, in the proportions of the default.
 pub(super) fn budget(bytes: u64) -> Budget {
     let part = bytes / 10;
     Budget { entries: bytes - 2 * part, negatives: part, listings: part }

@@ -16,7 +16,7 @@ const REMOTE: [&str; 5] = ["nfs", "nfs4", "cifs", "smb3", "fuse"];
 /// The deadline where a server may hang.
 const DEFAULT: Duration = Duration::from_secs(30);
 
-/// The deadline of calls on the directory at `path`; `None`: without one.
+/// Returns the deadline of calls on the directory at `path`; `None`: without one.
 pub(super) fn default_at(path: &Path) -> Option<Duration> {
     let device = fs::metadata(path).ok()?.dev();
     let mounts = mountinfo::list().unwrap_or_default();
@@ -27,7 +27,7 @@ pub(super) fn default_at(path: &Path) -> Option<Duration> {
     Some(timeout)
 }
 
-/// The timeout of a file system of this type, which may have a subtype after a dot.
+/// Returns the timeout of a file system of this type, which may have a subtype after a dot.
 fn default_of(fs_type: &str) -> Option<Duration> {
     let kind = fs_type.split_once('.').map_or(fs_type, |(kind, _)| kind);
     REMOTE.contains(&kind).then_some(DEFAULT)

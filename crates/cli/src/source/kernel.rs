@@ -23,18 +23,18 @@ pub(crate) struct SourceDirectory<'a> {
 }
 
 impl Source {
-    /// The mount point of each source in the tree, and the source's name.
+    /// Returns the mount point of each source in the tree, and the source's name.
     pub(crate) fn sources(&self) -> Vec<(PathBuf, String)> {
         let named = |mount: &PlannedMount| (mount.at.clone().into(), mount.kind.name().to_string_lossy().into_owned());
         self.mounts.iter().map(named).collect()
     }
 
-    /// Whether all file systems of the tree are `ram:`.
+    /// Returns whether all file systems of the tree are `ram:`.
     pub(crate) fn is_in_memory(&self) -> bool {
         self.mounts.iter().all(|mount| matches!(mount.kind, Kind::Ram))
     }
 
-    /// How long the kernel may cache: the shortest time of all sources in the tree.
+    /// Returns how long the kernel may cache: the shortest time of all sources in the tree.
     pub(crate) fn ttls(&self) -> Ttls {
         let each = self.mounts.iter().map(|mount| match &mount.kind {
             Kind::Ram => Ttls::LONG.entry,
@@ -46,14 +46,15 @@ impl Source {
         Ttls { negative: if self.reports_changes() { ttls.negative.min(DEFAULT_TTL) } else { ttls.negative }, ..ttls }
     }
 
-    /// Whether a source reports changes by other programs.
+    /// Returns whether a source reports changes by other programs.
     pub(crate) fn reports_changes(&self) -> bool {
         let is_watched =
             |mount: &PlannedMount| matches!(mount.kind, Kind::Directory(_)) && mount.settings.host.watch == Some(true);
         self.mounts.iter().any(is_watched)
     }
 
-    /// The number of names that the kernel may cache. Each pins an entry of ours, so some room must remain for others.
+    /// Returns the number of names that the kernel may cache. Each pins an entry of ours, so some
+    /// room must remain for others.
     pub(crate) fn max_names(&self) -> usize {
         let cached = self.mounts.iter().filter(|mount| !matches!(mount.kind, Kind::Ram));
         let fit = cached.map(|mount| usize::try_from(mount.settings.budget.names()).unwrap_or(usize::MAX) / 2);
@@ -72,7 +73,8 @@ impl Source {
         }
     }
 
-    /// The directories of this machine in the tree, in the order in which [`Source::open`] opens them.
+    /// Returns the directories of this machine in the tree, in the order in which [`Source::open`]
+    /// opens them.
     pub(crate) fn directories(&self) -> impl Iterator<Item = SourceDirectory<'_>> {
         self.mounts.iter().filter_map(|mount| match &mount.kind {
             Kind::Directory(path) => {

@@ -74,7 +74,7 @@ impl FileText<'_> {
     }
 }
 
-/// The mounts of the file at `path`, each after those that it may be mounted on.
+/// Returns the mounts of the file at `path`, each after those that it may be mounted on.
 pub(super) fn read(path: &Path) -> Result<Vec<PlannedMount>, SourceError> {
     let unreadable = |reason| on_command_line(Problem::Unreadable { path: path.into(), reason });
     if fs::metadata(path).is_ok_and(|metadata| metadata.len() > MAX_BYTES) {
@@ -134,8 +134,8 @@ impl MountEntry {
     }
 }
 
-/// `at` as an absolute path without empty components and final slash; `None` if it is not an absolute path, or has `.` or
-/// `..`.
+/// Returns `at` as an absolute path without empty components and final slash; `None` if it is not
+/// an absolute path, or has `.` or `..`.
 fn normalized(at: &str) -> Option<String> {
     let names: Vec<&str> = at.strip_prefix('/')?.split('/').filter(|name| !name.is_empty()).collect();
     let is_normal = names.iter().all(|name| !matches!(*name, "." | "..") && !name.contains('\0'));

@@ -43,7 +43,7 @@ fn head(status: &Status) -> String {
     .concat()
 }
 
-/// Bytes, in all and a second.
+/// Returns the bytes, in all and a second.
 fn moved(status: &Status, op: Op) -> String {
     let moved = status.moved(op);
     format!("{} ({}/s)", bytes(moved), bytes(per_second(moved, status.snapshot.span_ns)))
@@ -63,7 +63,7 @@ fn errors(status: &Status) -> String {
     line("errors", &errors)
 }
 
-/// The operations, the most frequent first.
+/// Returns the operations, the most frequent first.
 fn operations(status: &Status) -> String {
     let span_ns = status.snapshot.span_ns;
     let mut ops: Vec<&OpStats> = status.snapshot.ops.iter().collect();
@@ -79,7 +79,7 @@ fn operations(status: &Status) -> String {
     table(&[vec![head.map(String::from).to_vec()], rows.collect()].concat()) + "\n"
 }
 
-/// Why the fast walk ended, lookups of names that do not exist, and the table of all names.
+/// Returns why the fast walk ended, lookups of names that do not exist, and the table of all names.
 fn walks(status: &Status) -> String {
     let lookups = status.snapshot.ops.iter().find(|op| op.name == Op::Lookup.name());
     let absent =
@@ -97,7 +97,7 @@ fn walks(status: &Status) -> String {
     line("tree", &tree) + &line("fallbacks", &fallbacks)
 }
 
-/// Names and caches of one file system.
+/// Returns names and caches of one file system.
 fn file_system(of: &FileSystemStatus) -> String {
     let looked_up = of.hits + of.misses;
     let names = [
@@ -116,8 +116,8 @@ fn file_system(of: &FileSystemStatus) -> String {
     head + &line("names", &names) + &line("entries", &entries) + &caches(of) + "\n"
 }
 
-/// The contents of a file system's caches. Names that are its data have no budget, and no other
-/// cache.
+/// Returns the contents of a file system's caches. Names that are its data have no budget, and no
+/// other cache.
 fn caches(of: &FileSystemStatus) -> String {
     let row = |name: &str, used: u64, budget: Option<u64>| {
         let (limit, full) = match budget {
@@ -138,7 +138,7 @@ fn caches(of: &FileSystemStatus) -> String {
     table(&rows)
 }
 
-/// The ranks of locks for which threads waited.
+/// Returns the ranks of locks for which threads waited.
 fn locks(locks: &[LockStatus]) -> String {
     let waited: Vec<_> = locks.iter().filter(|lock| lock.waits > 0).collect();
     if waited.is_empty() {
@@ -191,7 +191,7 @@ fn host(host: &HostStatus) -> String {
     line("directory", &figures)
 }
 
-/// A label and its text, which wraps at the width of a terminal.
+/// Returns a label and its text, which wraps at the width of a terminal.
 fn line(label: &str, parts: &[String]) -> String {
     let mut text = format!("{label:<LABEL$}");
     let mut column = LABEL;

@@ -7,7 +7,7 @@ use fuse::prometheus::Page;
 use std::time::Duration;
 use vfs::Budget;
 
-/// The page.
+/// Returns the page.
 pub(crate) fn text(status: &Status) -> String {
     let mut page = Page::new(&status.mountpoint);
     let commit = status.commit.as_deref().unwrap_or("unknown");

@@ -1,16 +1,16 @@
 //! Figures as people read them: three digits and a unit.
 
-/// A length of time, given in nanoseconds.
+/// Returns a length of time, given in nanoseconds.
 pub(super) fn time(ns: u64) -> String {
     scaled(ns, 1000, &["ns", "µs", "ms", "s"])
 }
 
-/// A number of bytes.
+/// Returns a number of bytes.
 pub(super) fn bytes(bytes: u64) -> String {
     scaled(bytes, 1024, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
-/// A count a second, over a span in nanoseconds.
+/// Returns a count a second, over a span in nanoseconds.
 pub(super) fn rate(count: u64, span_ns: u64) -> String {
     if span_ns == 0 {
         return "-".into();
@@ -23,13 +23,13 @@ pub(super) fn rate(count: u64, span_ns: u64) -> String {
     }
 }
 
-/// A count a second, over a span in nanoseconds, rounded down.
+/// Returns a count a second, over a span in nanoseconds, rounded down.
 pub(super) fn per_second(count: u64, span_ns: u64) -> u64 {
     let each = u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1));
     u64::try_from(each).unwrap_or(u64::MAX)
 }
 
-/// A moment, given in seconds since the epoch.
+/// Returns a moment, given in seconds since the epoch.
 pub(super) fn utc(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // Years begin in March here, so that a leap day is the last of its year.
@@ -51,7 +51,7 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// A number with a comma at each thousand.
+/// Returns a number with a comma at each thousand.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

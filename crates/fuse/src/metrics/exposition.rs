@@ -69,7 +69,7 @@ fn write_figure(name: &str, help: &str, value: u64, page: &mut Page) {
     page.family(&format!("{PREFIX}_{name}"), kind, help).sample(&[], value);
 }
 
-/// `ns` in seconds, exactly.
+/// Returns `ns` in seconds, exactly.
 fn seconds(ns: u64) -> String {
     let (whole, part) = (ns / 1_000_000_000, ns % 1_000_000_000);
     format!("{whole}.{part:09}")

@@ -18,7 +18,7 @@ macro_rules! named {
             /// All of them, in order.
             pub const ALL: &'static [Self] = &[$(Self::$value,)*];
 
-            /// Its name.
+            /// Returns its name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -40,8 +40,8 @@ macro_rules! operations {
         }
 
         impl Op {
-            /// The operation as which a request with this opcode is counted. `None`: it has no
-            /// reply, or is not served.
+            /// Returns the operation as which a request with this opcode is counted. `None`: it has
+            /// no reply, or is not served.
             pub(crate) const fn of(code: u32) -> Option<Self> {
                 match code {
                     $($($(opcode::$code)|+ => Some(Self::$value),)?)*
@@ -113,7 +113,7 @@ pub(super) const REGULAR_NOES: &[(Op, &[&str])] = &[
     (Op::CopyFileRange, &["EOPNOTSUPP", "EXDEV"]),
 ];
 
-/// Whether the operation of this name ends with this errno as a regular "no".
+/// Returns whether the operation of this name ends with this errno as a regular "no".
 pub(super) fn is_regular_no(op: &str, errno: &str) -> bool {
     let of = REGULAR_NOES.iter().filter(|(of, _)| of.name() == op);
     errno == "ENOSYS" || of.flat_map(|(_, errnos)| *errnos).any(|regular| *regular == errno)
@@ -137,7 +137,7 @@ named! {
 }
 
 impl Gauge {
-    /// Whether it never falls, so that a difference counts what happened in between.
+    /// Returns whether it never falls, so that a difference counts what happened in between.
     #[must_use]
     pub const fn is_counter(self) -> bool {
         !matches!(self, Self::Nodes | Self::Lookups | Self::Handles | Self::LockWaiters | Self::InFlight)

@@ -66,9 +66,10 @@ pub struct NameStats {
 }
 
 impl Snapshot {
-    /// The records after `earlier`, a snapshot of the same session. Counts, sums, histograms and counters are differences;
-    /// quantiles are computed from these; gauges have their values of `self`. Operations without a record in between are left
-    /// out. For a snapshot of another session the result is meaningless, but has no negative numbers.
+    /// Returns the records after `earlier`, a snapshot of the same session. Counts, sums,
+    /// histograms and counters are differences; quantiles are computed from these; gauges have
+    /// their values of `self`. Operations without a record in between are left out. For a snapshot
+    /// of another session the result is meaningless, but has no negative numbers.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let is_counter = |name: &str| Gauge::ALL.iter().any(|gauge| gauge.name() == name && gauge.is_counter());
@@ -134,7 +135,7 @@ impl OpStats {
         self.p99_ns = self.at(99);
     }
 
-    /// The latency that `percent` of the requests did not exceed.
+    /// Returns the latency that `percent` of the requests did not exceed.
     fn at(&self, percent: u64) -> u64 {
         let all: u64 = self.times.iter().map(|&(_, count)| count).sum();
         let wanted = u128::from(all) * u128::from(percent);

@@ -11,7 +11,7 @@ fn gauge(snapshot: &Snapshot, gauge: Gauge) -> u64 {
     snapshot.gauges.iter().find(|(name, _)| name == gauge.name()).expect("all are there").1
 }
 
-/// Whether `bound` is an upper bound of `ns` as promised.
+/// Returns whether `bound` is an upper bound of `ns` as promised.
 fn bounds(bound: u64, ns: u64) -> bool {
     (ns..=ns + ns / 16).contains(&bound)
 }

@@ -95,7 +95,7 @@ pub(super) fn unmount_by_helper(mountpoint: &Path) -> io::Result<()> {
     Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
 }
 
-/// The options, as the helper takes them.
+/// Returns the options, as the helper takes them.
 fn words(options: &MountOptions) -> String {
     // A comma would end the word, and the rest would be another option.
     let name = options.name.replace('\\', r"\\").replace(',', r"\,");
@@ -115,7 +115,7 @@ fn words(options: &MountOptions) -> String {
     words
 }
 
-/// The descriptor that the helper sends; `None` if it closes its side without.
+/// Returns the descriptor that the helper sends; `None` if it closes its side without.
 fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

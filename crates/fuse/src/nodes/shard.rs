@@ -67,7 +67,7 @@ pub(super) enum Lookup<V> {
 }
 
 impl<V: Clone> Shard<V> {
-    /// An empty shard for keys that are made with `seed`.
+    /// Returns an empty shard for keys that are made with `seed`.
     pub(super) fn new(seed: u64) -> Self {
         Self { nodes: Slab::new(), index: HashTable::new(), seed, lookups: 0, hand: 0 }
     }
@@ -85,7 +85,7 @@ impl<V: Clone> Shard<V> {
         known
     }
 
-    /// The generation and value of the node `key`.
+    /// Returns the generation and value of the node `key`.
     pub(super) fn find(&self, key: Key) -> Option<(u32, V)> {
         self.nodes.get(self.slot(key)?).map(|node| (node.generation, node.value.clone()))
     }
@@ -102,7 +102,7 @@ impl<V: Clone> Shard<V> {
         self.lookups += 1;
     }
 
-    /// The value of the node `key`, which is marked as used.
+    /// Returns the value of the node `key`, which is marked as used.
     #[inline]
     pub(super) fn get(&mut self, key: Key) -> Option<V> {
         let node = self.find_mut(key)?;
@@ -150,7 +150,7 @@ impl<V: Clone> Shard<V> {
         self.lookups
     }
 
-    /// One more than the highest slot that may have a node.
+    /// Returns one more than the highest slot that may have a node.
     pub(super) fn slots(&self) -> usize {
         self.nodes.capacity()
     }
@@ -160,7 +160,8 @@ impl<V: Clone> Shard<V> {
         self.index.allocation_size() + self.nodes.capacity() * size_of::<Option<Node<V>>>()
     }
 
-    /// The clock's look at the slot of the hand. Takes the mark off a node that was used, and returns one that was not.
+    /// Moves the clock's hand past one slot. Removes the mark of a node that was used; returns a
+    /// node that was not.
     pub(super) fn sweep(&mut self) -> Option<(u64, &V)> {
         if self.hand >= self.nodes.capacity() {
             self.hand = 0;
@@ -201,7 +202,7 @@ fn has_id<V>(nodes: &Slab<Node<V>>, slot: u32, id: u64) -> bool {
     nodes.get(slot as usize).is_some_and(|node| node.id == id)
 }
 
-/// The hash under which the node in `slot` is in the index.
+/// Returns the hash under which the node in `slot` is in the index.
 fn hash_of<V>(nodes: &Slab<Node<V>>, slot: u32, seed: u64) -> u64 {
     // Invariant 1: there is a node.
     nodes.get(slot as usize).map_or(0, |node| Key::new(node.id, seed).hash)

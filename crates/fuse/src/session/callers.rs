@@ -4,8 +4,9 @@
 //! all capabilities but those that keep set-id bits and exceed quotas. If Lightfoot checks, a context has the caller's groups
 //! and, unless the caller is root, no capabilities.
 //!
-//! A request of a mount that may map users ([`SessionOptions::idmap`]) names no user unless it creates a file. The kernel has
-//! checked it, so its context is root's; `/proc` has groups of another mapping, so contexts have none.
+//! A request of a mount that may map users ([`SessionOptions::idmap`]) names no user unless it
+//! creates a file. The kernel has checked the request, so its context is root's. The groups in
+//! `/proc` are of another mapping, so contexts have no groups.
 //!
 //! A session of a context's part of the tree ([`Part::below`](super::Part::below)) has the context's credentials for everybody.
 
@@ -38,7 +39,7 @@ pub(super) struct Callers {
     checks: Checks,
     /// See [`SessionOptions::idmap`].
     is_mapped: bool,
-    /// The credentials with which everybody acts, if it is not with their own.
+    /// The credentials with which everybody acts; `None`: callers act with their own.
     acts_as: Option<Credentials>,
     known: RwLock<HashMap<ContextKey, Arc<Context>>>,
 }
@@ -55,28 +56,31 @@ impl Callers {
         Self { everyone, unknown, checks, is_mapped, acts_as, known: RwLock::default() }
     }
 
-    /// Whether everybody may find files by their numbers in the tree, of which `root` is shown. Not if it has several mounts: the kernel
-    /// gives handles of all files of its one mount, or of none, and a handle of another mount's file would end early.
+    /// Returns whether everybody may find files by their numbers in the tree, of which `root` is
+    /// shown. They may not if the tree has several mounts: the kernel gives handles of all files of
+    /// a mount, or of none, and a handle of a file of another mount would end early.
     pub(super) fn finds_numbers(&self, root: &PathRef) -> bool {
         self.acts_as.is_none() && self.everyone.finds_numbers(root) && self.everyone.mounts().len() == 1
     }
 
-    /// Whether everybody acts with credentials that may set labels.
+    /// Returns whether everybody acts with credentials that may set labels.
     pub(super) fn may_label(&self) -> bool {
         self.acts_as.as_ref().is_none_or(|cred| cred.capabilities.contains(Capabilities::SYS_ADMIN))
     }
 
-    /// For operations that need no permission, or whose permission was checked already.
+    /// Returns a context for operations that need no permission, or whose permission was checked
+    /// already.
     pub(super) fn everyone(&self) -> &Context {
         &self.everyone
     }
 
-    /// For operations that were checked already and whose caller is unknown: they clear set-id bits.
+    /// Returns a context for operations that were checked already and whose caller is unknown: they
+    /// clear set-id bits.
     pub(super) fn unknown(&self) -> &Context {
         &self.unknown
     }
 
-    /// For reading: `everyone` if the kernel checks.
+    /// Calls `f` with a context for reading: `everyone` if the kernel checks.
     pub(super) fn looking<R>(&self, caller: &Caller, f: impl FnOnce(&Context) -> R) -> R {
         match self.checks {
             Checks::Kernel => f(&self.everyone),
@@ -84,7 +88,7 @@ impl Callers {
         }
     }
 
-    /// For creating and removing names; `umask` applies to the modes of new files.
+    /// Returns a context that creates and removes names; `umask` applies to the modes of new files.
     pub(super) fn making(&self, caller: &Caller, umask: u32) -> Arc<Context> {
         let groups = match self.checks {
             Checks::Kernel => Box::default(),
@@ -93,9 +97,9 @@ impl Callers {
         self.context(caller, umask, groups, self.checks == Checks::Kernel)
     }
 
-    /// For creating and removing names in these directories: with the caller's groups, if the right
-    /// to do so may come from them. A host directory checks once more. `mode` is the mode of a new
-    /// file.
+    /// Returns a context that creates and removes names in `dirs`: with the caller's groups, if the
+    /// right to do so may come from a group. A host directory checks once more. `mode` is the mode
+    /// of a new file.
     pub(super) fn making_in(&self, caller: &Caller, umask: u32, mode: u32, dirs: &[&PathRef]) -> Arc<Context> {
         let by_group = |dir: &&PathRef| {
             dir.attr().is_ok_and(|dir| {
@@ -110,19 +114,20 @@ impl Callers {
         self.context(caller, umask, groups, true)
     }
 
-    /// For making a file, if the kernel checks: with the group that the request names, if it names one.
+    /// Returns a context that makes a file, if the kernel checks: with the group that the request
+    /// names, if any.
     pub(super) fn making_with_group(&self, caller: &Caller, umask: u32) -> Arc<Context> {
         let groups = caller.group.into_iter().filter(|_| self.acts_as.is_none()).collect();
         self.context(caller, umask, groups, true)
     }
 
-    /// For operations that were checked already, by either side.
+    /// Returns a context for operations that the kernel or the session has checked already.
     pub(super) fn checked(&self, caller: &Caller) -> Arc<Context> {
         self.context(caller, 0, Box::default(), true)
     }
 
-    /// For changing attributes of a file of `owner`: with the caller's groups if these decide whether it may, or whether
-    /// set-id bits stay.
+    /// Returns a context that changes attributes of a file of `owner`: with the caller's groups, if
+    /// the groups decide whether the caller may do so, or whether set-id bits stay.
     pub(super) fn changing(&self, caller: &Caller, owner: u32, set: &SetAttr) -> Arc<Context> {
         let by_group = set.gid.is_some() || set.mode.is_some_and(|mode| mode & 0o2000 != 0) || caller.uid != owner;
         if by_group && caller.uid != 0 {
@@ -143,7 +148,7 @@ impl Callers {
         self.context(caller, 0, groups, false)
     }
 
-    /// The supplementary groups of a caller, where they matter.
+    /// Returns the supplementary groups of a caller, where they matter.
     fn groups_of(&self, caller: &Caller) -> Box<[u32]> {
         if self.acts_as.is_some() || self.is_mapped { Box::default() } else { groups_of(caller) }
     }

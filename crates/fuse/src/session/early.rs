@@ -4,7 +4,7 @@
 //! By the owner.
 //!
 //! # Where it comes from
-//! `fuse_interrupt` of libfuse's `lib/fuse.c`; own code.
+//! `fuse_interrupt` of libfuse's `lib/fuse.c`.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ impl<const MOST: usize> Early<MOST> {
         self.0.push_back(unique);
     }
 
-    /// Whether the request, which begins, was interrupted before.
+    /// Returns whether the request, which begins, was interrupted before.
     pub(super) fn take(&mut self, unique: u64) -> bool {
         self.0.iter().position(|early| *early == unique).and_then(|at| self.0.remove(at)).is_some()
     }

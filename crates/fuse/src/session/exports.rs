@@ -4,14 +4,16 @@
 //! A handle of the kernel has the id of a node and its generation. When the kernel has forgotten
 //! the node, it looks `.` up in that id, and accepts the reply if id and generation equal the
 //! handle's; for a directory it also looks `..` up. So an id must lead to its file without the
-//! table of nodes. It does if the id is the inode number, and the tree finds files by number
+//! table of nodes. It does so if the id is the inode number and the tree finds files by number
 //! ([`vfs::Context::hold_number`]): in a tree in memory, which never uses a number again. There the
 //! generation is always 0.
 //!
-//! Any other node has a generation that no node with this id had before, so that its handles end with it.
+//! Any other node has a generation that no node with its id had before. So handles of the node
+//! become invalid when the node is removed.
 //!
 //! # What it is not
-//! For host directories: an id of theirs has some 30 bytes, and the request has room for 8.
+//! For host directories: the id of a file on the host has some 30 bytes, and the request has room
+//! for 8.
 //!
 //! # Where it comes from
 //! `fuse_get_dentry` and `fuse_get_parent` in Linux's `fs/fuse/inode.c`; libfuse's `README.NFS`.
@@ -21,12 +23,13 @@ use super::{Caller, Entry, ROOT_NODE, Session};
 use vfs::{Base, Errno, PathRef};
 
 impl Session {
-    /// Whether a node is found by its id after the kernel has forgotten it.
+    /// Returns whether a node is found by its id after the kernel has forgotten it.
     pub(crate) fn exports(&self) -> bool {
         self.exports.is_some()
     }
 
-    /// The generation in replies of a node that has the generation `made` in the table. `is_ino`: its id is the inode number.
+    /// Returns the generation in replies of a node that has the generation `made` in the table.
+    /// `is_ino`: its id is the inode number.
     pub(super) fn generation(&self, node: &Node, is_ino: bool, made: u64) -> u64 {
         match self.exports {
             None => made,

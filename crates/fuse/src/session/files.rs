@@ -19,9 +19,9 @@ const TO_EXECUTE: u32 = 0o40;
 /// The rule for set-id bits when contents change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keeps {
-    /// They stay if root has opened the file.
+    /// Set-id bits stay if root has opened the file.
     AsOpened,
-    /// They are cleared.
+    /// Set-id bits are cleared.
     Nothing,
 }
 
@@ -42,7 +42,7 @@ impl OpenHandle {
         clears: bool,
         f: impl FnOnce(&OpenFile) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
-        // Through a file that another user has opened, the tree clears them.
+        // The tree clears the bits itself if another user than root has opened the file.
         if !(clears && self.is_roots) {
             return f(&self.file);
         }
@@ -57,7 +57,7 @@ impl OpenHandle {
 pub(crate) struct Backed(Mutex<HashMap<u64, usize>>);
 
 impl Backed {
-    /// Whether the kernel may change the inode of `held` without a request.
+    /// Returns whether the kernel may change the inode of `held` without a request.
     pub(super) fn has(&self, held: &PathRef) -> bool {
         self.0.lock().contains_key(&held.identity())
     }
@@ -106,11 +106,12 @@ impl Session {
         Ok(self.opened(caller, file, requested))
     }
 
-    /// CREATE: creates a file and opens it; without opens ([`SessionOptions::no_open`](crate::SessionOptions::no_open)) with the
-    /// handle 0, which needs no release: the kernel sends none then, also for this operation.
+    /// CREATE: creates a file and opens it; without opens
+    /// ([`SessionOptions::no_open`](crate::SessionOptions::no_open)) with the handle 0, which needs
+    /// no release: with this option the kernel sends no RELEASE, for this operation neither.
     ///
-    /// The kernel sends this for a name that does not exist as far as it has cached, and checks no permission of the file
-    /// that it gets. So a file that exists is never opened here.
+    /// The kernel sends CREATE for a name that, by its cache, does not exist, and checks no
+    /// permission of the file in the reply. So a file that exists is never opened here.
     ///
     /// # Errors
     /// As for [`vfs::Context::open_labelled`]; for labels as for [`mknod`](Self::mknod); `EEXIST`
@@ -166,7 +167,7 @@ impl Session {
         self.with_room(caller, &dir, make)
     }
 
-    /// The reply to the making of `file`.
+    /// Returns the reply to the making of `file`.
     fn made(&self, caller: &Caller, file: OpenFile) -> Result<(Entry, Opened), Errno> {
         let entry = self.entry(caller, file.held().clone())?;
         let opened = if self.options.no_open {
@@ -193,8 +194,8 @@ impl Session {
         open(&context)
     }
 
-    /// The flags with which the session opens a file. With writeback the kernel also reads the pages that it writes in part, and
-    /// appends by itself.
+    /// Returns the flags with which the session opens a file. With writeback the kernel also reads
+    /// the pages that it writes in part, and appends by itself.
     fn own_flags(&self, flags: u32) -> OpenFlags {
         let mut bits = flags & PASSED_ON;
         if self.options.writeback {
@@ -206,13 +207,13 @@ impl Session {
         OpenFlags::from_bits_retain(bits)
     }
 
-    /// Whether the kernel keeps its pages of a file that is opened again.
+    /// Returns whether the kernel keeps its pages of a file that is opened again.
     fn keeps_pages(&self) -> bool {
         self.options.kernel_cache || self.options.ttls.attr > Duration::ZERO
     }
 
-    /// `requested`: the flags of the caller. To read a file whose access must be recorded, the kernel's pages are dropped: a read
-    /// of those sends no request.
+    /// `requested`: the flags of the caller. If a read access must be recorded, the kernel drops
+    /// its pages of the file, since a read of these pages sends no request.
     fn opened(&self, caller: &Caller, file: OpenFile, requested: OpenFlags) -> Opened {
         let is_recorded = !requested.can_write() && file.is_access_due();
         let backing = if self.options.passthrough { file.backing() } else { None };
@@ -277,8 +278,8 @@ impl Session {
         })
     }
 
-    /// WRITE: writes `data` at `offset`. Returns the number of bytes, less than `data.len()` only if an error followed. It
-    /// keeps set-id bits if root has opened the file.
+    /// WRITE: writes `data` at `offset`. Returns the number of bytes, less than `data.len()` only
+    /// if an error followed. Keeps set-id bits if root has opened the file.
     ///
     /// # Errors
     /// `EBADF`; the file system's errors if nothing was written.
@@ -286,7 +287,8 @@ impl Session {
         self.write_as(Keeps::AsOpened, node, handle, offset, data)
     }
 
-    /// [`write`](Self::write) for callers that have no `CAP_FSETID`, and unknown ones: it clears set-id bits.
+    /// As [`write`](Self::write), but clears set-id bits: for callers without `CAP_FSETID`, and
+    /// unknown callers.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -357,7 +359,7 @@ impl Session {
         len: u64,
         flags: u64,
     ) -> Result<u64, Errno> {
-        /// The thread of a queue serves nothing else meanwhile.
+        /// A limit, since the thread of a queue serves no other request during the copy.
         const MOST: u64 = 16 << 20;
         if self.options.no_open {
             return Err(Errno::ENOSYS);

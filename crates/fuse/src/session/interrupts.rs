@@ -1,15 +1,16 @@
 //! Requests that a signal ends, for trees whose calls can be cancelled.
 //!
 //! # What it is
-//! While a thread serves a request, it carries a [`Cancel`], which INTERRUPT finds by the request's number, and which has its effect a
-//! second after the request began. An INTERRUPT that another thread reads before its request begins is kept; most of those are of requests
-//! that have ended.
+//! While a thread serves a request, the thread has a [`Cancel`]. INTERRUPT finds the `Cancel` by
+//! the number of the request; it takes effect a second after the begin of the request. An INTERRUPT
+//! that another thread reads before its request begins is kept. Most of the kept interrupts are of
+//! requests that have ended.
 //!
 //! # How it is locked
 //! One mutex, a leaf.
 //!
 //! # Where it comes from
-//! `fuse_interrupt` of libfuse's `lib/fuse.c`; own code.
+//! `fuse_interrupt` of libfuse's `lib/fuse.c`.
 
 use super::Session;
 use super::early::Early;
@@ -20,8 +21,9 @@ use vfs::Cancel;
 /// The most interrupts that are kept for requests that have not begun.
 const MAX_EARLY: usize = 64;
 
-/// How long a request may take before an interrupt ends it. The kernel sends one for each signal, also for one that a program handles
-/// and that would not end its call on another file system: a timer, the end of a child. So it ends only calls that seem to hang.
+/// How long a request may take before an interrupt ends it. The kernel sends an interrupt for each
+/// signal, even for a signal that the program handles and that would not end a call on another file
+/// system: a timer, the end of a child. So an interrupt ends only calls that seem to hang.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// See the [module documentation](self).

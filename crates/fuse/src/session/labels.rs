@@ -16,7 +16,8 @@ use vfs::{Errno, Labels};
 const NAMESPACE: &[u8] = b"security.";
 
 impl Session {
-    /// `new` as `caller` may have it: without special bits that it may not give, and with the labels that are stored.
+    /// Returns `new` as `caller` may have it: without special bits that it may not give, and with
+    /// the labels that are stored.
     ///
     /// # Errors
     /// As for [`labels`](Self::labels).
@@ -24,7 +25,7 @@ impl Session {
         Ok(NewMode { mode: self.new_mode(caller, new.mode), labels: self.labels(new.labels)?, ..new })
     }
 
-    /// The part of `labels` that a new file gets: all, or none without
+    /// Returns the part of `labels` that a new file gets: all, or none without
     /// [`SessionOptions::labels`](crate::SessionOptions::labels).
     ///
     /// # Errors

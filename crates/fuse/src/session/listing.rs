@@ -51,7 +51,8 @@ impl Session {
         Ok(self.directories.insert(self.open_directory(caller, node)?))
     }
 
-    /// Whether the kernel may answer from the listing that it has cached: names are cached, and no access must be recorded.
+    /// Returns whether the kernel may answer from the listing that it has cached: names are cached,
+    /// and no access must be recorded.
     #[must_use]
     pub fn keeps_listing(&self, handle: u64) -> bool {
         let is_recorded = || self.directories.get(handle).is_some_and(|directory| directory.is_access_due());

@@ -1,11 +1,13 @@
 //! Requests that wait for a lock.
 //!
 //! # What it is
-//! A request that conflicts is parked in the tree, without a thread. The thread that grants it sends its reply; INTERRUPT, the
-//! end of the session, or a circle of waits ends it before. Their number is limited, for all and for each user.
+//! A request that conflicts is parked in the tree, without a thread. The thread that grants the
+//! lock sends the reply. INTERRUPT, the end of the session, or a circle of waits ends the request
+//! earlier. The number of parked requests is limited, in all and for each user.
 //!
-//! A request fails with `EDEADLK` if it would wait for an owner that waits for it. All waits are searched before a request is
-//! parked, and again when an owner that waits gets another lock: its threads are one owner.
+//! A request fails with `EDEADLK` if it would wait for an owner that waits for the owner of the
+//! request. The session searches all waits before it parks a request. It searches again when an
+//! owner that waits gets another lock, which another thread of the owner can request.
 //!
 //! # How it is locked
 //! One mutex, under which requests are parked and withdrawn, and the table of open files is locked. Replies are sent without it,
@@ -34,7 +36,8 @@ const MAX_WAITERS: usize = 256;
 /// The most requests of one user that wait at once.
 const MAX_PER_USER: usize = 64;
 
-/// The most interrupts that are kept for requests that do not wait yet. Most are of requests that never will.
+/// The most interrupts that are kept for requests that do not wait yet. Most are of requests that
+/// never wait.
 const MAX_EARLY: usize = 1024;
 
 /// Replies to a request that waited. It must not block.
@@ -125,7 +128,7 @@ impl Waits {
 }
 
 impl Locks {
-    /// Whether one of `owners` waits for `target`, or for one that does.
+    /// Returns whether one of `owners` waits for `target`, directly or through other owners.
     fn lead_to(&self, state: &State, mut owners: Vec<u64>, target: u64) -> bool {
         let mut visited = Vec::new();
         while let Some(owner) = owners.pop() {
@@ -148,7 +151,8 @@ impl Locks {
         self.blockers(of.node, file, lock).into_iter().map(|(owner, _)| owner).collect()
     }
 
-    /// Ends requests on the node of `of` with `EDEADLK` if they now wait for `of`, which waits for them.
+    /// Ends requests on the node of `of` with `EDEADLK` if they wait for `of` and `of` waits for
+    /// them.
     pub(super) fn end_circles_through(&self, of: LockOwner) {
         let ended: Vec<_> = {
             let mut state = self.waits.state.lock();
@@ -186,7 +190,7 @@ impl Session {
     /// from another thread. `unique` is the number of the request.
     ///
     /// # Errors
-    /// `EDEADLK`: an owner that it would wait for waits for this one. `EINTR`:
+    /// `EDEADLK`: an owner for which the request would wait waits for this owner. `EINTR`:
     /// [`interrupt`](Self::interrupt), or the session has ended. `ENOLCK`: too many requests wait,
     /// of this user or of all. Otherwise as for [`setlk`](Self::setlk) except `EAGAIN`.
     pub fn setlk_waiting(&self, caller: &Caller, unique: u64, of: LockOwner, lock: FileLock, answer: LockAnswer) {
@@ -235,8 +239,8 @@ impl Session {
     /// INTERRUPT: the program that waits for the request `unique` has a signal. The request may have ended, or may come later.
     ///
     /// # Errors
-    /// `ENOSYS` without [`locks`](crate::SessionOptions::locks), and if no file system of the tree can be cancelled: no request waits
-    /// that this could end.
+    /// `ENOSYS` without [`locks`](crate::SessionOptions::locks), and if no file system of the tree
+    /// can be cancelled: in this case no waiting request can be ended.
     pub fn interrupt(&self, unique: u64) -> Result<(), Errno> {
         let is_cancellable = self.vfs.is_cancellable();
         let is_cancelled = is_cancellable && self.interrupts.cancel(unique);

@@ -1,22 +1,27 @@
-//! Locks of `fcntl(2)` and `flock(2)` in the tree, with which they exclude the locks of its other users.
+//! Locks of `fcntl(2)` and `flock(2)` in the tree, where they exclude the locks of other users of
+//! the tree.
 //!
 //! # What it is
-//! The kernel numbers the owners of locks: for `fcntl(2)` the open files of a process, for `flock(2)` and `F_OFD_SETLK` an open
-//! file. Each pair of node and owner has an open file of the tree, which holds its locks. It is closed, and the locks end, when
-//! the owner closes the file (FLUSH), and when the kernel's open file by which it was locked last ends (RELEASE).
+//! The kernel numbers the owners of locks: for `fcntl(2)` the open files of a process, for
+//! `flock(2)` and `F_OFD_SETLK` an open file. Each pair of node and owner has an open file of the
+//! tree, which holds the owner's locks. The session closes this open file, which ends the locks,
+//! when the owner closes the file (FLUSH), or when the kernel's open file through which the owner
+//! set the last lock ends (RELEASE).
 //!
-//! Locks of the two calls do not conflict. [`lock_waits`](super::lock_waits) has the requests that wait.
+//! Locks of `fcntl(2)` do not conflict with locks of `flock(2)`. [`lock_waits`](super::lock_waits)
+//! has the requests that wait.
 //!
 //! # How it is locked
-//! A mutex for the open files. No thread has it while it calls the tree for more than a number.
+//! A mutex protects the table of open files. No thread holds it during a call of the tree that does
+//! more than return a number.
 //!
 //! # Where it comes from
 //! `fcntl_locking(2)`, `flock(2)`; `fuse_setlk` and `fuse_prepare_release` in Linux's `fs/fuse/file.c`.
 //!
 //! # Limitations
 //! The kernel does not report that the last descriptor of a file is closed without an open
-//! (`no_open`). Then it keeps the locks of `flock(2)` by itself, and the locks of `F_OFD_SETLK`
-//! stay until they are released or the mount ends.
+//! (`no_open`). With that option the kernel keeps the locks of `flock(2)` by itself, and the locks
+//! of `F_OFD_SETLK` stay until they are released or the mount ends.
 
 use super::Session;
 use super::lock_waits::Waits;
@@ -29,7 +34,7 @@ use vfs::{Errno, LockInfo, LockKind, LockWait, OpenFile, OpenFlags};
 /// The last byte of a lock to the end of the file: `OFFSET_MAX` in Linux.
 const TO_END: u64 = i64::MAX as u64;
 
-/// The call that a lock is of.
+/// The call that sets a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockFamily {
     /// `fcntl(2)`: a range of bytes.
@@ -47,20 +52,20 @@ pub struct FileLock {
     pub start: u64,
     /// Last byte. `i64::MAX` or more: to the end of the file, which replies show as `i64::MAX`.
     pub end: u64,
-    /// Of [`LockFamily::Whole`], the bytes mean nothing.
+    /// The call that sets the lock. With [`LockFamily::Whole`], `start` and `end` have no meaning.
     pub family: LockFamily,
     /// The process; 0 if unknown.
     pub pid: u32,
 }
 
 impl FileLock {
-    /// The bytes; `None`: the file as a whole.
+    /// Returns the range of bytes; `None` for a lock of the whole file.
     pub(super) fn range(&self) -> Option<core::ops::Range<u64>> {
         let range = self.start..if self.end >= TO_END { u64::MAX } else { self.end + 1 };
         (self.family == LockFamily::Ranges).then_some(range)
     }
 
-    /// Sets it for the open file, without waiting.
+    /// Sets this lock for `file`, without waiting.
     fn set(&self, file: &OpenFile) -> Result<(), Errno> {
         match self.range() {
             Some(range) => file.lock_range(self.kind, range, LockWait::Never),
@@ -76,14 +81,15 @@ pub struct LockOwner {
     pub node: u64,
     /// The kernel's number of the owner.
     pub owner: u64,
-    /// The open file by which it requests the lock; 0 without opens.
+    /// The number of the kernel's open file through which the owner requests the lock; 0 with
+    /// [`SessionOptions::no_open`](crate::SessionOptions::no_open).
     pub handle: u64,
 }
 
 /// The open file of an owner.
 struct Owned {
     file: Arc<OpenFile>,
-    /// The open file of the kernel by which it was used last.
+    /// The number of the kernel's open file through which the owner used `file` last.
     handle: u64,
     /// The process that set a lock last.
     pid: u32,
@@ -105,7 +111,8 @@ impl Locks {
         let file = {
             let mut files = self.files.lock();
             let Some(owned) = files.get(&(node, owner)) else { return };
-            // With the mutex, nobody else can get it from here. One of the owner's requests may wait.
+            // No other thread can get the open file from the table while this thread holds the
+            // mutex. But a request of the owner may wait with it.
             if Arc::strong_count(&owned.file) > 1 {
                 owned.file.clone()
             } else if let Some(owned) = files.remove(&(node, owner)) {
@@ -117,7 +124,8 @@ impl Locks {
         let _ = file.lock_range(LockKind::Unlock, 0..u64::MAX, LockWait::Never);
     }
 
-    /// The kernel's open file `handle` has ended, and with it the locks of `flock_owner`, and those set by it.
+    /// Ends the locks set through the kernel's open file `handle`, which has ended, and the locks
+    /// of `flock_owner`.
     fn release(&self, node: u64, handle: u64, flock_owner: Option<u64>) {
         let ended: Vec<_> = {
             let mut files = self.files.lock();
@@ -136,7 +144,8 @@ impl Locks {
         drop(all);
     }
 
-    /// The owners whose locks on `node` keep `file` from `lock`, with the processes that set locks last.
+    /// Returns the owners whose locks on `node` keep `file` from `lock`, with the processes that
+    /// set locks last.
     pub(super) fn blockers(&self, node: u64, file: &OpenFile, lock: &FileLock) -> Vec<(u64, u32)> {
         let numbers = lock.range().map_or(Vec::new(), |range| file.lock_blockers(lock.kind, range));
         let files = self.files.lock();
@@ -154,7 +163,8 @@ impl Locks {
 }
 
 impl Session {
-    /// FLUSH: `lock_owner` has closed a descriptor of the open file `handle`, which ends its locks on the node.
+    /// FLUSH: `lock_owner` has closed a descriptor of the open file `handle`, which ends the locks
+    /// of `lock_owner` on the node.
     ///
     /// # Errors
     /// As for [`OpenFile::flush`], which `close(2)` returns; `ENOSYS` without
@@ -169,7 +179,8 @@ impl Session {
         self.files.get(handle).map_or(Ok(()), |open| open.file.flush())
     }
 
-    /// Whether FLUSH of the open file `handle` has an effect. (With writeback the kernel sends it also if it has none.)
+    /// Returns whether FLUSH of the open file `handle` has an effect. (With writeback the kernel
+    /// sends FLUSH even without an effect.)
     pub(crate) fn wants_flush(&self, handle: u64) -> bool {
         self.options.locks || self.files.get(handle).is_some_and(|open| open.file.wants_flush())
     }

@@ -32,7 +32,8 @@ impl Session {
         found
     }
 
-    /// How long the kernel may cache that a name does not exist in the directory `parent`. Zero: not at all.
+    /// Returns how long the kernel may cache that a name does not exist in the directory `parent`.
+    /// Zero: not at all.
     #[must_use]
     pub fn negative_ttl(&self, parent: u64) -> Duration {
         self.node(parent).map_or(Duration::ZERO, |dir| self.ttls_of(&dir).negative)
@@ -103,8 +104,9 @@ impl Session {
         })
     }
 
-    /// Calls `make` with a context that has the groups which may decide whether `caller` may make a file in `dir`, and whether it
-    /// keeps set-group-id. If the kernel names the group of `dir`, that is all but for ACLs that name other groups.
+    /// Calls `make` with a context that has the groups which may decide whether `caller` may make a
+    /// file in `dir`, and whether the file keeps set-group-id. If the kernel names the group of
+    /// `dir`, that group is enough, unless an ACL names other groups.
     pub(super) fn making<R>(
         &self,
         caller: &Caller,

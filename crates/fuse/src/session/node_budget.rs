@@ -1,13 +1,14 @@
 //! Nodes in a full cache: a request that finds no room waits until the kernel has forgotten a node.
 //!
 //! # What it is
-//! Nodes pin the cache, and only the kernel's FORGET removes a node. If the cache is full and everything in it is held, or the
-//! caller's [share](super::user_budget) is used up, the session requests that the kernel drops names that were not used lately,
-//! and the request waits for a FORGET and tries again, until a deadline.
+//! Nodes pin the cache, and only the kernel's FORGET removes a node. If the cache is full and all
+//! its entries are in use, or if the caller's [share](super::user_budget) is used up, the session
+//! requests that the kernel drops names that were not used lately. The caller's request waits for a
+//! FORGET and tries again, until a deadline.
 //!
 //! # What it is not
-//! For all requests: a FORGET arrives on the same threads as other requests. So one of them must not wait, and no user has more
-//! than one request that waits.
+//! For all requests: a FORGET arrives on the same threads as other requests. So one of these
+//! threads must not wait, and each user has at most one request that waits.
 //!
 //! # How it is locked
 //! One mutex around the users whose requests wait; each removal of a node signals the condition
@@ -33,7 +34,7 @@ const ROUND: Duration = Duration::from_millis(20);
 #[derive(Default)]
 pub(super) struct NodeBudget {
     users: Mutex<Vec<u32>>,
-    /// As many as `users`.
+    /// The number of `users` that wait.
     waiting: AtomicUsize,
     /// The most that may wait.
     most: AtomicUsize,

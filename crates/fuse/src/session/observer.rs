@@ -1,9 +1,10 @@
 //! Observing the tree: which notices its changes become, and which names the kernel must drop when it has too many.
 //!
 //! # What it is
-//! Names expire: the kernel looks them up before it uses them again. Where it cannot (before Linux 6.2), it caches names of
-//! trees that report changes for a short time (`Session::ttls_of`), and a file that is not open loses its name at a notice.
-//! Directories never do, since the name may lead to a working directory or a mount point.
+//! Names expire: the kernel looks a name up before it uses the name again. Linux before 6.2 cannot
+//! expire names. There the kernel caches names of trees that report changes for a short time
+//! (`Session::ttls_of`), and a file that is not open loses its name at a notice. Directories keep
+//! their names, since a name may lead to a working directory or a mount point.
 //!
 //! A separate thread sends the notices. A handler that sent one, or a thread with a lock, could wait for itself: the kernel
 //! takes the lock of the directory, and a request that holds that lock may wait for the handler.
@@ -26,7 +27,7 @@ impl Observer for Session {
                 self.stale_name(notices, parent, name, inode);
             }
         });
-        // It may have lost the name, and with it the watch that reported its changes.
+        // The file may have lost the name, and with it the watch that reported changes of the file.
         inode.into_iter().for_each(|inode| self.inode(inode));
     }
 
@@ -64,7 +65,7 @@ impl Observer for Session {
         match change {
             Changed::Entry { dir, name, inode } => {
                 Observer::entry(self, dir, name, inode.as_ref());
-                // Its length and times, and the kernel's copy of the list of its names.
+                // Invalidates the directory's length and times, and the kernel's cached listing.
                 self.inode(dir);
             }
             Changed::Inode(inode) => self.inode(inode),
@@ -83,15 +84,16 @@ impl Session {
         }
     }
 
-    /// The nodes of an inode with the shown number `ino`: one for each mount through which the kernel looked it up.
+    /// Returns the nodes of an inode with the shown number `ino`: one for each mount through which
+    /// the kernel looked it up.
     pub(super) fn nodes_of(&self, inode: u64, ino: u64) -> Vec<(u64, Arc<Node>)> {
         let others = other_ids(inode).filter(|_| self.has_others.load(Relaxed));
         let known = [ROOT_NODE, ino].into_iter().chain(others).filter_map(|id| Some((id, self.nodes.find(id)?.1)));
         known.filter(|(_, known)| known.identity() == inode).collect()
     }
 
-    /// Whether the kernel has the node, or will have it when it has taken a reply that is under
-    /// way.
+    /// Returns whether the kernel has the node, or will have it when it has taken a reply that is
+    /// under way.
     pub(crate) fn knows(&self, id: u64) -> bool {
         self.nodes.find(id).is_some()
     }
@@ -105,8 +107,8 @@ impl Session {
         }
     }
 
-    /// Calls `send` with notices that invalidate every node and every name that the kernel has. It
-    /// does not keep absent names for long: [`Session::negative_ttl`].
+    /// Calls `send` with notices that invalidate every node and every name that the kernel has. The
+    /// kernel caches absent names for a short time only: [`Session::negative_ttl`].
     pub(crate) fn everything(&self, mut send: impl FnMut(Notice)) {
         self.nodes.for_each(|id, held: Arc<Node>| {
             send(Notice::InvalInode { node: id, offset: 0, len: 0 });
@@ -132,13 +134,13 @@ impl Session {
         self.names_groups.store(names_groups, Relaxed);
     }
 
-    /// Whether they do.
+    /// Returns whether requests that make files come with the group of the directory.
     #[must_use]
     pub fn names_groups(&self) -> bool {
         self.names_groups.load(Relaxed)
     }
 
-    /// Whether the kernel can expire names.
+    /// Returns whether the kernel can expire names.
     pub(super) fn expires_names(&self) -> bool {
         self.expires_names.load(Relaxed)
     }
@@ -168,7 +170,7 @@ impl Session {
         self.drop_coldest(BATCH, |node| node.is_of(caller.uid));
     }
 
-    /// [`ask_to_drop`](Self::ask_to_drop), also if all were used lately.
+    /// As [`ask_to_drop`](Self::ask_to_drop), but even if all names were used lately.
     fn drop_coldest(&self, count: usize, is_wanted: impl Fn(&Node) -> bool) {
         if self.ask_to_drop(count, &is_wanted) == 0 {
             self.ask_to_drop(count, is_wanted);
@@ -188,25 +190,25 @@ impl Session {
             }
             return wanted.len();
         }
-        // The clock comes back to those that are in use now.
+        // The clock finds the nodes that are in use now again later.
         let unused = wanted.iter().filter(|(_, node)| !node.is_dir() && !self.is_open(node.identity()));
         let names = unused.filter_map(|(_, node)| self.name_of(node));
         names.map(|(parent, name)| notices.push(Notice::Drop { parent, name })).count()
     }
 
-    /// A few nodes that are not directories, any.
+    /// Returns a few nodes that are not directories, any.
     pub(crate) fn some_files(&self) -> Vec<u64> {
         /// Some of them may be links or devices.
         const FEW: usize = 8;
         self.nodes.some(FEW, |node| !node.is_dir())
     }
 
-    /// Whether the file with this identity is open.
+    /// Returns whether the file with this identity is open.
     fn is_open(&self, inode: u64) -> bool {
         self.files.any(|open| open.file.held().identity() == inode)
     }
 
-    /// The name of `held` in the kernel's cache.
+    /// Returns the name of `held` in the kernel's cache.
     fn name_of(&self, held: &PathRef) -> Option<(u64, Box<[u8]>)> {
         let (parent, name) = held.parent_and_name()?;
         let nodes = self.nodes_of(parent.identity(), self.shown_ino_of(&parent).ok()?);

@@ -13,7 +13,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The whole tree. Each caller acts with its own rights.
+    /// Returns the whole tree. Each caller acts with its own rights.
     ///
     /// # Errors
     /// As for opening the root directory.
@@ -23,10 +23,10 @@ impl Part {
         Ok(Self { context, root, acts_as: None })
     }
 
-    /// The part at and below the directory `dir` from `base`. All callers act with the credentials
-    /// that `context` has at this call: new files belong to its user, and an operation that this
-    /// user may not do fails. Where the kernel checks permissions, it also checks the rights of
-    /// each caller.
+    /// Returns the part at and below the directory `dir` from `base`. All callers act with the
+    /// credentials that `context` has at this call: new files belong to its user, and an operation
+    /// that this user may not do fails. Where the kernel checks permissions, it also checks the
+    /// rights of each caller.
     ///
     /// # Errors
     /// As for a walk; `ENOTDIR`; `EACCES` without permission to search the directory.

@@ -21,8 +21,9 @@ pub struct Serving {
 }
 
 impl Session {
-    /// The calling thread begins to serve a request of this session. A transport calls it before the operation. It matters with
-    /// [`tree_changes`](crate::SessionOptions::tree_changes) only.
+    /// Notes that the calling thread serves a request of this session, until the result is dropped.
+    /// A transport calls this before the operation. It has an effect only with
+    /// [`tree_changes`](crate::SessionOptions::tree_changes).
     pub fn serving(&self) -> Serving {
         Serving { before: SERVED.replace(self.address()), not_send: PhantomData }
     }

@@ -3,13 +3,15 @@
 //! # What it is
 //! The kernel leaves this to the server (`FUSE_HANDLE_KILLPRIV_V2`), because the mode that it has
 //! cached may be old. It marks each WRITE, and each SETATTR of the length, whose caller has no
-//! `CAP_FSETID`. FALLOCATE has no such flag, so the session infers it from the user: all but root.
-//! OPEN has one, but only with `O_TRUNC`, which the kernel does not send here. Before a change of a
-//! file with such bits, the kernel also sends a SETATTR that changes nothing, and takes the mode in
-//! the reply as the new one.
+//! `CAP_FSETID`. FALLOCATE has no such flag, so the session assumes that all users but root lack
+//! the capability. OPEN has the flag only with `O_TRUNC`, which the kernel does not send to this
+//! server. Before a change of a file with such bits, the kernel also sends a SETATTR that changes
+//! nothing, and takes the mode in the reply as the new one.
 //!
-//! A tree in memory clears the bits by its own mode. A host directory must clear those that the host has now, in the same
-//! call that changes the contents: [`without_fsetid`] takes the capability from the thread, so that the host's kernel does it.
+//! A tree in memory clears the bits by its own mode. A host directory must clear the bits that the
+//! file has on the host at that moment, in the same call that changes the contents:
+//! [`without_fsetid`] takes the capability from the thread, so that the host's kernel clears the
+//! bits.
 //!
 //! # What it is not
 //! File capabilities (`security.capability`): the host clears those by itself, a tree in memory keeps them.
@@ -36,7 +38,7 @@ pub(crate) fn without_fsetid<R>(f: impl FnOnce() -> R) -> R {
 /// The capabilities of a thread; dropping this restores them.
 struct Restored(CapabilitySets);
 
-/// `None`: the thread does not have the capability.
+/// Takes `CAP_FSETID` from the thread; `None` if the thread does not have the capability.
 fn take_fsetid() -> Option<Restored> {
     let before = capabilities(None).ok()?;
     let effective = before.effective - CapabilitySet::FSETID;
@@ -60,7 +62,7 @@ impl Drop for Restored {
     }
 }
 
-/// Whether a file with `mode` runs with the rights of its owner or group.
+/// Returns whether a file with `mode` runs with the rights of its owner or group.
 fn has_set_ids(attr: &Attr) -> bool {
     attr.kind() == S_IFREG && attr.mode & SET_IDS != 0
 }
@@ -74,8 +76,8 @@ impl Session {
         Ok(())
     }
 
-    /// SETATTR that changes nothing: `chown(path, -1, -1)`, or the kernel clears set-id bits before `caller` changes the
-    /// contents. Which one of both it is does not show.
+    /// SETATTR that changes nothing. Either a program called `chown(path, -1, -1)`, or the kernel
+    /// clears set-id bits before `caller` changes the contents. The request does not show which.
     ///
     /// # Errors
     /// `EPERM`: there are such bits, the caller does not own the file, and nobody has it open for writing, so that this is
@@ -91,26 +93,27 @@ impl Session {
         self.callers.everyone().set_attr_held(held, &SetAttr::default())
     }
 
-    /// Whether the file is open for writing; without opens, whether `caller` may write to it.
+    /// Returns whether the file is open for writing; without opens, whether `caller` may write to
+    /// it.
     fn is_writable_somewhere(&self, caller: &Caller, held: &PathRef) -> bool {
         let file = held.identity();
         let is_open = self.files.any(|open| open.file.held().identity() == file && open.file.flags().can_write());
         is_open || self.options.no_open && self.callers.unprivileged(caller).access_held(held, vfs::MAY_WRITE).is_ok()
     }
 
-    /// The mode that `caller` may give to `held`. A user whom `uid=` or `gid=` shows as the owner of another's file does not
-    /// get the rights of that owner.
+    /// Returns the mode that `caller` may give to `held`. A user whom `uid=` or `gid=` shows as the
+    /// owner of another's file does not get the rights of that owner.
     pub(super) fn allowed_mode(&self, caller: &Caller, held: &PathRef, mode: u32) -> Result<u32, Errno> {
         let attr = held.attr_anew()?;
         Ok(self.mode_for(caller, (attr.uid, attr.gid), mode))
     }
 
-    /// The mode that `caller` may give to a new file.
+    /// Returns the mode that `caller` may give to a new file.
     pub(super) fn new_mode(&self, caller: &Caller, mode: u32) -> u32 {
         self.mode_for(caller, (caller.uid, caller.gid), mode)
     }
 
-    /// `mode` without special bits, if the mount shows a file of `owner` as another's.
+    /// Returns `mode` without special bits, if the mount shows a file of `owner` as another's.
     fn mode_for(&self, caller: &Caller, (uid, gid): (u32, u32), mode: u32) -> u32 {
         let shown = &self.options.shown;
         let is_real = shown.uid.is_none_or(|shown| shown == uid) && shown.gid.is_none_or(|shown| shown == gid);

@@ -14,8 +14,9 @@ use std::time::Duration;
 use vfs::{Attr, Errno, PathRef, SetAttr, SetTime};
 
 impl Session {
-    /// SETATTR: changes attributes; the length through `handle` if that is open for writing. A new length keeps set-id bits if
-    /// root has opened the file, or without a handle, if `caller` is root.
+    /// SETATTR: changes attributes; changes the length through `handle` if `handle` is open for
+    /// writing. A new length keeps set-id bits if root has opened the file, or without a handle, if
+    /// `caller` is root.
     ///
     /// # Errors
     /// `ESTALE`; as for [`vfs::Context::set_attr`].
@@ -29,7 +30,8 @@ impl Session {
         self.setattr_as(Keeps::AsOpened, caller, node, set, handle)
     }
 
-    /// [`setattr`](Self::setattr) for callers that have no `CAP_FSETID`: a new length clears set-id bits.
+    /// As [`setattr`](Self::setattr), but a new length clears set-id bits: for callers without
+    /// `CAP_FSETID`.
     ///
     /// # Errors
     /// As for [`setattr`](Self::setattr).
@@ -97,8 +99,9 @@ impl Session {
         }
     }
 
-    /// With writeback the kernel keeps the times of writes and truncations, and sends them for the user who caused them, or
-    /// any other; that user need not own the file. Takes them out of `set`.
+    /// With writeback the kernel keeps the times of writes and truncations, and sends these times
+    /// in the name of any user, owner or not. Removes these times from `set` and
+    /// returns them.
     fn times_of_writes(&self, set: &mut SetAttr, handle: Option<u64>) -> SetAttr {
         let is_writes = self.options.writeback && self.options.checks == Checks::Kernel;
         if !is_writes || set.size.is_none() && handle.is_none() {

@@ -74,7 +74,7 @@ impl SmallCase {
         self.kernel.watched.lock().extend(numbers.into_iter().map(|number| 100 + number));
     }
 
-    /// How many names from `start` on the caller can look up, up to a limit.
+    /// Returns how many names from `start` on the caller can look up, up to a limit.
     fn count(&self, caller: &Caller, start: u64, limit: u64) -> u64 {
         (0..limit).take_while(|number| self.look(caller, start + number).is_ok()).count() as u64
     }

@@ -103,7 +103,7 @@ impl Case {
         self.session.lookup(&SUPER, dir, name.as_bytes()).unwrap().node
     }
 
-    /// The notices since the last call, without duplicates.
+    /// Returns the notices since the last call, without duplicates.
     fn sent(&self) -> Vec<Sent> {
         self.session.flush_notices();
         self.sent.try_iter().collect::<BTreeSet<_>>().into_iter().collect()

@@ -3,9 +3,9 @@
 //! # What it is
 //! A count of forgotten nodes. A node and its file are a few small allocations, and so are 64 KiB
 //! of contents. glibc's allocator keeps freed memory for the next allocations, spread over its
-//! arenas: for a mount of ram: with 200,000 files, all removed, 20 of 32 MiB. Each time enough
-//! nodes were forgotten ([`LEAST`], and twice as many as are left), it is called to return free
-//! pages.
+//! arenas: for a mount of ram: with 200,000 files, all removed, 20 of 32 MiB. When enough nodes
+//! were forgotten ([`LEAST`], and twice as many as the kernel still has), the session calls the
+//! allocator to return free pages.
 //!
 //! # What it is not
 //! A timer: a mount without requests does nothing. The memory of fewer nodes stays, about half a

@@ -28,7 +28,7 @@ pub(crate) struct WriteBack {
 }
 
 impl Session {
-    /// Whether the kernel may have data of `node` that it has not sent.
+    /// Returns whether the kernel may have data of `node` that it has not sent.
     pub(crate) fn may_be_behind(&self, node: u64) -> bool {
         if !self.options.writeback {
             return false;

@@ -2,14 +2,15 @@
 //! may pin.
 //!
 //! # What it is
-//! A node pins an entry of a cache that has a budget, until the kernel forgets the node. For a file
-//! that is watched, open or a working directory that is as long as its user wants. So each node is
-//! charged to the user whose lookup made it, and a user gets no further ones beyond a share: the
-//! charges of one user must not exceed the free part of the budget. One user can have a half, two
-//! can have a third each, and so on: some is always free for others.
+//! A node pins an entry of a cache that has a budget, until the kernel forgets the node. The kernel
+//! keeps the node of a watched or open file, or of a working directory, as long as the user wants.
+//! So each node is charged to the user whose lookup made it, and a user gets no further ones beyond
+//! a share: the charges of one user must not exceed the free part of the budget. One user can have
+//! half of the budget, two users a third each, and so on: a part is always free for others.
 //!
-//! Root and the mounting user are trusted: they are charged nothing. Half-way to its limit, the session requests that the
-//! kernel drops names of that user, so that only users whose files cannot be dropped reach it.
+//! Root and the mounting user are trusted: they are charged nothing. When a user has half of its
+//! share, the session requests that the kernel drops names of that user. So only users whose files
+//! cannot be dropped reach their share.
 //!
 //! # What it is not
 //! Exact: a charge is the most that an entry can take, and the directories above it, which it pins too, are charged only while
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use vfs::{Attr, PathRef};
 
-/// Users without a charge leave the table when it has so many.
+/// When the table has so many users, those without a charge are removed.
 const MOST: usize = 1024;
 
 /// The place of a node, and the charge for it.
@@ -44,7 +45,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node that nobody is charged for.
+    /// Returns a node that nobody is charged for.
     pub(super) fn free(place: PathRef) -> Self {
         Self::new(place, None)
     }
@@ -53,7 +54,7 @@ impl Node {
         Self { place, charge, had_names: AtomicBool::new(false) }
     }
 
-    /// Whether the kernel has learned that the file has several names.
+    /// Returns whether the kernel has learned that the file has several names.
     pub(super) fn had_names(&self) -> bool {
         // Relaxed: a flag by itself.
         self.had_names.load(Relaxed)
@@ -69,7 +70,7 @@ impl Node {
         before
     }
 
-    /// Whether the node is charged to `uid`.
+    /// Returns whether the node is charged to `uid`.
     pub(super) fn is_of(&self, uid: u32) -> bool {
         self.charge.as_ref().is_some_and(|charge| charge.share.uid == uid)
     }
@@ -98,7 +99,7 @@ pub(super) enum Level {
 struct Share {
     uid: u32,
     bytes: AtomicU64,
-    /// The bytes of all users there.
+    /// The bytes of all users in that file system.
     of_all: Arc<AtomicU64>,
 }
 
@@ -152,7 +153,7 @@ impl UserBudgets {
         Self { own_uid: rustix::process::geteuid().as_raw(), table: Mutex::default() }
     }
 
-    /// A node for `place`, charged to the caller.
+    /// Returns a node for `place`, charged to the caller.
     pub(super) fn node(&self, caller: &Caller, place: PathRef) -> Node {
         let Some(room) = place.cache_use().filter(|_| self.is_charged(caller)) else { return Node::free(place) };
         let share = self.table.lock().share(place.dev(), caller.uid);
@@ -161,7 +162,7 @@ impl UserBudgets {
         Node::new(place, Some(Charge { share, bytes: room.bytes }))
     }
 
-    /// How much of its share the caller would have with one more node like `place`.
+    /// Returns how much of its share the caller would have with one more node like `place`.
     pub(super) fn level(&self, caller: &Caller, place: &PathRef) -> Level {
         let Some(room) = place.cache_use().filter(|_| self.is_charged(caller)) else { return Level::Low };
         let Some(share) = self.table.lock().users.get(&(place.dev(), caller.uid)).cloned() else { return Level::Low };

@@ -17,7 +17,7 @@ use vfs::Errno;
 /// that much memory of a thread.
 const MAX_READ: u32 = fusedev::wire::init::MAX_WRITE + 4096;
 
-/// The longest body of a reply to a read or listing of `size` bytes.
+/// Returns the longest body of a reply to a read or listing of `size` bytes.
 pub(super) fn longest(size: u32) -> usize {
     size.min(MAX_READ) as usize
 }

@@ -22,7 +22,7 @@ pub(super) fn caller(request: &Request<'_>) -> Caller {
     Caller { uid, gid, pid, group: request.extensions.group }
 }
 
-/// An offset or length of a file, as `off_t` has it.
+/// Returns an offset or length of a file, as `off_t` has it.
 ///
 /// # Errors
 /// `EINVAL`: it is negative as a signed number.
@@ -65,7 +65,7 @@ pub(super) fn entry(found: &Entry) -> EntryOut {
     }
 }
 
-/// Attributes, how long the kernel may cache them, and when the file was made.
+/// Returns the attributes, how long the kernel may cache them, and when the file was made.
 pub(super) fn statx((found, ttl, birth): &(Attr, Duration, Option<i64>)) -> StatxOut {
     let time = |ns| {
         let (tv_sec, tv_nsec) = split(ns);
@@ -102,7 +102,7 @@ fn split(ns: i64) -> (u64, u32) {
     (ns.div_euclid(NS) as u64, ns.rem_euclid(NS) as u32)
 }
 
-/// A time of a request, or the nearest one that fits.
+/// Returns a time of a request, or the nearest one that fits.
 fn joined(secs: u64, ns: u32) -> i64 {
     let whole = i128::from(secs as i64) * i128::from(NS) + i128::from(ns);
     whole.clamp(i64::MIN.into(), i64::MAX.into()) as i64

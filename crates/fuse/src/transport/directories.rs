@@ -47,7 +47,8 @@ impl Transport {
         }
     }
 
-    /// The open directory of a request. Without opens of directories, one that is opened for this request.
+    /// Returns the open directory of a request. Without opens of directories, one that is opened
+    /// for this request.
     fn directory(&self, caller: &Caller, node: u64, handle: u64) -> Result<Directory<'_>, Errno> {
         let is_opened_here = handle == 0 && self.refuses_opendir.load(Relaxed);
         let handle = if is_opened_here { self.session.opendir(caller, node)? } else { handle };

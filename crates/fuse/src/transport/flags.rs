@@ -13,17 +13,18 @@ const MAX_THREADS: usize = 256;
 /// [`SessionOptions::reports_changes`]: crate::SessionOptions::reports_changes
 const REPORTED: Duration = Duration::from_secs(3600);
 
-/// The number of threads that serve requests.
+/// Returns the number of threads that serve requests.
 pub(crate) fn threads(options: &MountOptions) -> usize {
     let cpus = std::thread::available_parallelism().map_or(2, usize::from);
     options.threads.unwrap_or(cpus.clamp(2, 8)).clamp(1, MAX_THREADS)
 }
 
-/// The capabilities that are requested if the kernel has them, with the reason. No others are requested.
-/// `exports`: the session finds files by numbers that the kernel has forgotten.
+/// Returns the capabilities that are requested if the kernel has them, with the reason. No others
+/// are requested. `exports`: the session finds files by numbers that the kernel has forgotten.
 pub(super) fn wanted(options: &MountOptions, exports: bool) -> InitFlags {
     let session = &options.session;
-    // To wait for a lock is a request, and it may take longer than any timeout.
+    // With locks in the tree, a wait for a lock is a request, which may take longer than any
+    // timeout.
     let has_locks = session.locks && options.request_timeout.is_none();
     let all = [
         // Parallel reads of one file.
@@ -75,7 +76,7 @@ pub(super) fn wanted(options: &MountOptions, exports: bool) -> InitFlags {
     all.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, flag)| flag).collect()
 }
 
-/// The limits of the protocol.
+/// Returns the limits of the protocol.
 pub(super) fn limits(options: &MountOptions) -> Limits {
     let MountOptions { max_write, max_background, .. } = *options;
     Limits { max_write, max_background, max_stack_depth: 1, request_timeout: options.request_timeout.unwrap_or(0) }

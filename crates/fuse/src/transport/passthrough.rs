@@ -1,13 +1,14 @@
 //! Passthrough: files of the host that the kernel reads and writes without requests.
 //!
 //! # What it is
-//! The kernel takes one registration of a backing file for each node. All open handles of the node share it; it ends with
-//! the last of them. The kernel writes to it with the capabilities of the thread that registers it, for all users. So the
-//! thread has no `CAP_FSETID` then, and each write clears set-id bits.
+//! The kernel takes one registration of a backing file for each node. All open handles of the node
+//! share the registration, which ends when the last handle is released. For all users, the kernel
+//! writes to the backing file with the capabilities of the thread that registers it. So the thread
+//! registers it without `CAP_FSETID`, and each write clears set-id bits.
 //!
 //! # How it is locked
-//! Two tables with a lock each. The lock of the registrations is held while the kernel makes one: the kernel refuses the
-//! second of two at once for one node.
+//! Two tables with a lock each. A thread holds the lock of the registrations while the kernel makes
+//! one: of two registrations for one node at once, the kernel refuses the second.
 //!
 //! # Where it comes from
 //! `FUSE_PASSTHROUGH` and `FUSE_DEV_IOC_BACKING_OPEN` in `linux/fuse.h`.
@@ -30,7 +31,7 @@ pub(super) struct Backings {
     by_node: Mutex<HashMap<u64, Weak<Backing>>>,
     /// Registrations, by the handles that keep them.
     by_handle: Mutex<HashMap<u64, Arc<Backing>>>,
-    /// The kernel refused one for good, so no other is tried.
+    /// The kernel refused a registration for good, so no other is tried.
     is_refused: AtomicBool,
 }
 
@@ -50,10 +51,10 @@ impl Drop for Backing {
 }
 
 impl Backings {
-    /// The registration of the file behind `node` for `handle`; `register` makes it if there is none. `None`: the kernel
-    /// refused.
+    /// Returns the registration of the file behind `node` for `handle`; `register` makes it if
+    /// there is none. `None`: the kernel refused.
     fn get(&self, node: u64, handle: u64, register: impl FnOnce() -> io::Result<Backing>) -> Option<Arc<Backing>> {
-        // Relaxed, here and below: at worst one more is tried.
+        // Relaxed, here and below: at worst one more registration is tried.
         if self.is_refused.load(Relaxed) {
             return None;
         }
@@ -83,15 +84,17 @@ impl Backings {
     }
 }
 
-/// Whether the kernel refuses all backing files of this mount: it does not support them, this
-/// process has no right to register them, or the host's file system is itself stacked too deep.
+/// Returns whether the kernel refuses all backing files of this mount: it does not support them,
+/// this process has no right to register them, or the host's file system is itself stacked too
+/// deep.
 fn is_permanent(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     let reasons = [Errno::PERM, Errno::INVAL, Errno::NOTTY, Errno::NOSYS, Errno::OPNOTSUPP, Errno::LOOP];
     errno.is_some_and(|errno| reasons.contains(&errno))
 }
 
-/// The reply to an open, with passthrough if the file has a backing file and the kernel takes it.
+/// Returns the reply to an open, with passthrough if the file has a backing file and the kernel
+/// takes it.
 pub(super) fn opened(
     backings: &Backings,
     session: &Session,

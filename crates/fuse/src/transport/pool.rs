@@ -1,21 +1,22 @@
-//! More threads where calls of the tree hang: when all threads of a pool, or all but one, have been inside calls for a millisecond,
-//! another one starts.
+//! Starts more threads when calls of the tree hang: if all threads of a pool, or all but one, have
+//! been inside calls for a millisecond, another thread starts.
 //!
 //! # What it is
 //! A pool is the threads that serve one queue of io_uring, or all threads that read `/dev/fuse`.
 //! Each enters ([`Member::enter`]) before a call into the tree, and leaves after it. A thread that
-//! finds too few others outside calls the supervisor, a thread that waits for nothing else
-//! ([`Pools::lead`]). If nobody has entered or left for [`PATIENCE`], the supervisor starts another
-//! thread, up to a limit of the pool.
+//! enters, and finds that too few other threads are outside of calls, wakes the supervisor, a
+//! thread that only waits for this ([`Pools::lead`]). If no thread has entered or left for
+//! [`PATIENCE`], the supervisor starts another thread, up to a limit of the pool.
 //!
 //! # What it is not
 //! A pool that follows the load: threads that work and do not hang are enough, however many requests wait.
 //!
 //! # How it is locked
-//! A pool is one word. Its changes have one order, so the last that enters sees that all are inside. A mutex carries the call.
+//! A pool is one word. Its changes have one order, so the last thread that enters sees that all
+//! threads are inside. A mutex protects the wake-up of the supervisor.
 //!
 //! # Where it comes from
-//! `fuse_do_work` in libfuse's `fuse_loop_mt.c`, which starts a thread as soon as none waits; own code.
+//! `fuse_do_work` in libfuse's `fuse_loop_mt.c`, which starts a thread as soon as none waits.
 
 use parking_lot::{Condvar, Mutex};
 use std::cell::Cell;
@@ -42,7 +43,7 @@ const THREAD: u64 = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Pools {
     list: Vec<Pool>,
-    /// So many threads should not be inside calls.
+    /// The number of threads of each pool that should be outside of calls.
     spare: u64,
     state: Mutex<State>,
     changed: Condvar,
@@ -58,11 +59,11 @@ struct State {
 struct Pool {
     /// From the lowest bit: 16 bits for threads inside calls, 16 for all threads, 32 for calls that have begun or ended.
     word: AtomicU64,
-    /// Threads that it began with.
+    /// Threads that the pool began with.
     first: u64,
     /// The most that it may have.
     most: u64,
-    /// It did not need its other threads for some time.
+    /// The pool did not need its other threads for some time.
     is_calm: AtomicBool,
 }
 
@@ -72,7 +73,7 @@ pub(super) struct Actions<'a> {
     pub(super) spawn_at: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
     /// After so long a time in which a pool did not need its other threads, those leave; `None`: they stay.
     pub(super) idle: Option<Duration>,
-    /// Gives each thread of the pool something to do, so that it notices.
+    /// Gives each thread of the pool something to do, so that a thread notices that it may end.
     pub(super) wake: &'a (dyn Fn(usize) + Sync),
 }
 
@@ -93,7 +94,7 @@ fn threads(word: u64) -> u64 {
 }
 
 impl Pool {
-    /// Whether too few threads are not inside calls, and there may be another one.
+    /// Returns whether too few threads are outside of calls, and the pool may have another thread.
     fn is_short(&self, word: u64, spare: u64) -> bool {
         inside(word) + spare >= threads(word) && threads(word) < self.most
     }
@@ -160,7 +161,7 @@ impl Pools {
         }
     }
 
-    /// Waits; whether it is over.
+    /// Waits; returns whether the supervisor must end.
     fn pause(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut state = self.state.lock();

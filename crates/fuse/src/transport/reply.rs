@@ -26,13 +26,13 @@ pub trait Channel: Send + Sync + core::fmt::Debug {
     /// As for [`Device::reply`].
     fn reply(&self, unique: u64, error: i32, body: &[u8]) -> io::Result<()>;
 
-    /// Registers a file that the kernel then reads and writes by itself.
+    /// Registers a file, so that the kernel reads and writes it without requests.
     ///
     /// # Errors
     /// As for [`Device::open_backing`].
     fn open_backing(&self, file: BorrowedFd<'_>) -> io::Result<i32>;
 
-    /// Takes a registration back.
+    /// Ends a registration.
     ///
     /// # Errors
     /// As for [`Device::close_backing`].
@@ -67,7 +67,7 @@ impl<'c> Reply<'c> {
         Self { channel, unique, absent_ttl: None }
     }
 
-    /// For a lookup in the directory `parent`.
+    /// Makes this the reply to a lookup in the directory `parent`.
     pub(super) fn of_lookup(self, session: &'c Session, parent: u64) -> Self {
         Self { absent_ttl: Some((session, parent)), ..self }
     }

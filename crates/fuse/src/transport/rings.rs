@@ -4,17 +4,17 @@
 //! [`Rings::start`] makes the threads, each with a ring and the memory of its slots, before INIT is
 //! answered. Then [`Rings::register`] gives the kernel the slots of all threads, and they serve
 //! until the connection is over. After the reply to INIT the kernel keeps every request until all
-//! queues have slots. In this order only its refusal can come in between. When the kernel refuses,
-//! it continues through `/dev/fuse`.
+//! queues have slots. In this order, the only event between both steps can be a refusal of the
+//! kernel. When the kernel refuses, it continues through `/dev/fuse`.
 //!
-//! When all threads of a queue but one are inside calls that hang, another one starts, and
-//! registers a slot ([`pool`](super::pool)). It comes that early because the kernel puts only new
-//! requests into a new slot: the requests that it has kept before wait for the next reply. If it
-//! kept some nevertheless, the new thread makes the kernel send a request that needs nothing but a
-//! reply: [`wake`].
+//! When all threads of a queue but one are inside calls that hang, another thread starts and
+//! registers a slot ([`pool`](super::pool)). It starts while one thread is free, because the kernel
+//! puts only new requests into a new slot: requests that the kernel has kept wait for the next
+//! reply. If the kernel kept requests nevertheless, the new thread makes the kernel send a request
+//! that needs only a reply: [`wake`].
 //!
 //! # What it is not
-//! All of the connection: FORGET, INTERRUPT and replies to notices come through `/dev/fuse`.
+//! The whole connection: FORGET, INTERRUPT and replies to notices come through `/dev/fuse`.
 //!
 //! # Limitations
 //! Two requests that hang may come to one queue within the same milliseconds, when all its other
@@ -22,7 +22,7 @@
 //! the next request comes to that queue, or any of them is answered.
 //!
 //! # How it is locked
-//! Each thread has its ring. Replies of other threads reach it through [`replies`].
+//! Each thread has its ring. Replies of other threads reach the ring through [`replies`].
 //!
 //! # Where it comes from
 //! `fuse_uring_register`, `is_ring_ready`, `fuse_uring_do_register` and `fuse_uring_next_fuse_req` in Linux's

@@ -30,7 +30,7 @@ pub(crate) struct KernelSender {
     pub(crate) session: Weak<Session>,
 }
 
-/// Whether the kernel does not have the node or name that a notice is about.
+/// Returns whether the kernel does not have the node or name that a notice is about.
 fn is_unknown(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::NOENT)
 }

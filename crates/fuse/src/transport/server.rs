@@ -1,12 +1,13 @@
 //! The server of a connection: threads that receive its messages, from INIT to the end.
 //!
 //! # What it is
-//! [`Server::negotiate`] answers INIT; if the kernel offers io_uring, rings are there before.
-//! [`Server::begin`] registers their slots. [`Server::run`] serves, and returns when the connection
-//! is over and all threads have ended. With io_uring it reads the messages that still come through
-//! `/dev/fuse`. Without, it starts the threads: each reads a message, serves it, and reads the
-//! next; the kernel hands each message to one of them. When all of them are inside calls that hang,
-//! others start ([`pool`](super::pool)), and end when they were not needed for [`IDLE`].
+//! [`Server::negotiate`] answers INIT; if the kernel offers io_uring, the rings exist before the
+//! answer. [`Server::begin`] registers their slots. [`Server::run`] serves, and returns when the
+//! connection is over and all threads have ended. With io_uring, it reads the messages that still
+//! come through `/dev/fuse`. Without io_uring, it starts threads: each reads a message, serves it,
+//! and reads the next; the kernel gives each message to one thread. When all these threads are
+//! inside calls that hang, others start ([`pool`](super::pool)); the others end when they were not
+//! needed for [`IDLE`].
 //!
 //! # How it is locked
 //! The threads share the [`Transport`].
@@ -40,7 +41,8 @@ const HEAD: usize = 4096 + 2 * 4096;
 /// The longest message but writes: an extended attribute of 64 KiB.
 const LONGEST_OTHER: u32 = 64 << 10;
 
-/// With io_uring: the pause after a FORGET. Those that come meanwhile make one message, with one wake-up.
+/// With io_uring: the pause after a FORGET. The FORGETs that come during the pause make one
+/// message, with one wake-up.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The most threads that read the device when all of them hang, if it did not begin with more.
@@ -143,7 +145,7 @@ impl Server {
         self.stop.clone()
     }
 
-    /// The transport of requests.
+    /// Returns the transport of requests.
     pub(crate) fn transport_kind(&self) -> TransportKind {
         match &self.rings {
             Ok(rings) => TransportKind::Ring { queues: rings.queues(), threads: rings.threads() },
@@ -151,8 +153,8 @@ impl Server {
         }
     }
 
-    /// How many requests may wait at once until the kernel has forgotten names: another one must be able to come. With
-    /// io_uring that is another of the same queue.
+    /// Returns how many requests may wait at once until the kernel has forgotten names: another
+    /// request must be able to arrive; with io_uring, another request of the same queue.
     pub(crate) fn waiting(&self) -> usize {
         match &self.rings {
             Ok(_) if self.transport.session.vfs().may_wait() => MANY_THREADS / 2 - 1,

@@ -1,13 +1,14 @@
 //! The end of a connection that cannot be served any more: stops all of its threads.
 //!
 //! # What it is
-//! With io_uring, a request belongs to the queue of its client's processor. If the thread of a queue ends by an error, its
-//! requests would wait for ever, while all others are served. So every thread then ends, and the server aborts the connection:
-//! all requests fail, also those whose threads are inside calls of the tree.
+//! With io_uring, a request belongs to the queue of its client's processor. If the thread of a
+//! queue ended by an error, the requests of the queue would wait for ever, while all others are
+//! served. So after such an error every thread ends, and the server aborts the connection: all
+//! requests fail, even requests whose threads are inside calls of the tree.
 //!
 //! # How it is locked
 //! One mutex, which nobody holds while something waits.
-//!
+
 use fusedev::Waker;
 use parking_lot::Mutex;
 use std::io;
@@ -25,7 +26,7 @@ struct State {
 }
 
 impl Stop {
-    /// Adds a thread: the waker ends its wait.
+    /// Adds a thread, whose wait the waker ends.
     pub(super) fn add(&self, waker: Arc<Waker>) {
         let mut state = self.0.lock();
         if state.is_stopped {
@@ -41,18 +42,19 @@ impl Stop {
         state.wakers.iter().for_each(|waker| waker.wake());
     }
 
-    /// Whether a thread has ended by an error or a panic, so that requests may be left without a reply.
+    /// Returns whether a thread has ended by an error or a panic, so that requests may be left
+    /// without a reply.
     pub(super) fn is_failed(&self) -> bool {
         self.0.lock().is_failed
     }
 
-    /// Whether the thread that calls this must end.
+    /// Returns whether the thread that calls this must end.
     pub(super) fn is_stopped(&self) -> bool {
         self.0.lock().is_stopped
     }
 }
 
-/// Stops the others when its thread ends, also by a panic.
+/// A drop, also by a panic, stops the other threads.
 pub(super) struct StopAtEnd {
     stop: Arc<Stop>,
     is_failed: bool,
@@ -63,7 +65,7 @@ impl StopAtEnd {
         Self { stop, is_failed: true }
     }
 
-    /// The thread ends with this result, and not by a panic.
+    /// Notes that the thread ends with `result`, and not by a panic.
     pub(super) fn ends<T>(mut self, result: io::Result<T>) -> io::Result<T> {
         self.is_failed = result.is_err();
         result

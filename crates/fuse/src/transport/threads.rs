@@ -1,4 +1,5 @@
-//! Threads of a connection, which all end with it but for those inside calls of the tree that hang.
+//! Threads of a connection, which end with the connection, except threads inside calls of the tree
+//! that hang.
 //!
 //! # How it is locked
 //! One mutex, which nobody holds while a thread serves.
@@ -23,7 +24,7 @@ pub(super) struct Threads {
 #[derive(Debug, Default)]
 struct State {
     handles: Vec<JoinHandle<io::Result<()>>>,
-    /// Those that could not start count here, and as ended.
+    /// Threads that were started. A thread that could not start counts as started and ended.
     started: usize,
     ended: usize,
 }
@@ -59,7 +60,8 @@ impl Threads {
         Ok(())
     }
 
-    /// Waits until all threads have ended, or for the time `limit`. Logs how many are left.
+    /// Waits until all threads have ended, or for the time `limit`. Logs how many threads have not
+    /// ended.
     ///
     /// # Errors
     /// The error of the first thread that has one.

@@ -20,7 +20,7 @@ macro_rules! line {
 }
 pub(super) use line;
 
-/// The node of the reply to a lookup.
+/// Returns the node of the reply to a lookup.
 pub(super) fn node(found: &Result<Entry, Errno>) -> Replied<u64> {
     Replied(found.as_ref().map(|entry| entry.node).map_err(|errno| *errno))
 }
@@ -52,7 +52,7 @@ impl<T: Display> Display for Replied<T> {
     }
 }
 
-/// A name, with escapes for bytes that are not ASCII or would end a field.
+/// Returns a name, with escapes for bytes that are not ASCII or would end a field.
 pub(super) fn escaped(name: &[u8]) -> impl Display {
     name.escape_ascii()
 }

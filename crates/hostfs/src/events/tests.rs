@@ -34,8 +34,9 @@ impl Watched {
         Self { settling: RefCell::default(), source, shared, context: vfs.context(), vfs, start: Instant::now() }
     }
 
-    /// Does the work of the thread until the host has no more events and two more rounds have
-    /// passed, at the time `now`; returns the number of invalidations since the beginning.
+    /// Calls the event thread's [`Reading::turn`] with the time `now`, until the host has no more
+    /// events, [`IDLE_ROUNDS`] more calls found no event, and no invalidation is due at `now`.
+    /// Returns the number of invalidations since the start of the file system.
     fn turn_at(&self, now: Instant) -> u64 {
         let watches = self.shared.watches.as_ref().unwrap();
         let mut reading = Reading { settling: self.settling.take(), ..Reading::new(&self.shared, watches) };
@@ -47,13 +48,13 @@ impl Watched {
         watches.invalidations()
     }
 
-    /// As [`turn_at`](Self::turn_at), at the start.
+    /// As [`turn_at`](Self::turn_at), with the time of the start.
     fn turn(&self) -> u64 {
         self.turn_at(self.start)
     }
 
-    /// A new one with the file `/f` of 3 bytes, which the cache has and whose events were read; and
-    /// the file's path on the host.
+    /// Returns a new value with the file `/f` of 3 bytes, which is in the cache and whose events
+    /// were read; and the file's path on the host.
     fn with_file() -> (Self, PathBuf) {
         let watched = Self::new();
         let path = watched.source.path().join("f");

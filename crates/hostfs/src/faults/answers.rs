@@ -7,7 +7,7 @@ use super::script::NO_REFLINKS;
 use crate::system::Call;
 use rustix::io::Errno as HostErrno;
 
-/// The errors of a call that are tried, from its manual page.
+/// Returns the errors of a call that are tried, from its manual page.
 pub(super) fn errors(call: Call) -> &'static [HostErrno] {
     macro_rules! all {
         ($($name:ident)*) => { &[$(HostErrno::$name),*] };
@@ -59,8 +59,8 @@ pub(super) fn errors(call: Call) -> &'static [HostErrno] {
     }
 }
 
-/// Whether an operation may answer so if a call fails; otherwise it answers `as_ever`. `reads_acls`: a lookup reads ACLs.
-/// `goes_on`: see [`super::script::GOES_ON`].
+/// Returns whether an operation may answer so if a call fails; otherwise it answers `as_ever`.
+/// `reads_acls`: a lookup reads ACLs. `goes_on`: see [`super::script::GOES_ON`].
 pub(super) fn is_expected(
     call: Call,
     error: HostErrno,

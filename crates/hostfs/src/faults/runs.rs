@@ -1,6 +1,4 @@
 //! The tests.
-//!
-//! Own code.
 
 use super::answers::{errors, is_expected};
 use super::script::{GOES_ON, SCRIPT, Scene, USER, furnish};
@@ -54,7 +52,7 @@ impl Mode {
         HostOptions { policy, watch, mount_points, acls, max_fds: 8, ..HostOptions::default() }
     }
 
-    /// Whether an error is an answer about the file, which the tree may keep.
+    /// Returns whether an error is an answer about the file, which the tree may keep.
     fn is_answer(&self, call: Call, error: HostErrno) -> bool {
         match (call, error) {
             (Call::Statx, HostErrno::NOENT) => self.policy == Revalidate::Exclusive,
@@ -63,7 +61,7 @@ impl Mode {
         }
     }
 
-    /// A new directory of the host, with the files of the script.
+    /// Returns a new directory of the host, with the files of the script.
     fn source(&self) -> TempDir {
         // Where there is one, a file system in memory: its fsync(2) waits for no disk.
         let source = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
@@ -166,13 +164,13 @@ fn end(scene: Scene) {
 /// How many times the number of descriptors is read: another thread closes the last ones.
 const MANY_LOOKS: usize = 100_000;
 
-/// The number of open descriptors of this process.
+/// Returns the number of open descriptors of this process.
 fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// The errors of a run with these faults, after which there are as many descriptors as `before`;
-/// and the faults that did not occur, because an earlier one led to other calls.
+/// Returns the errors of a run with these faults, after which there are as many descriptors as
+/// `before`; and the faults that did not occur, because an earlier one led to other calls.
 fn attempt(mode: &Mode, before: usize, faults: &[Failing], expected: &[Answer]) -> (Vec<String>, Vec<Failing>) {
     let names = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join(", and ");
     let Ok(run) = std::panic::catch_unwind(|| run(mode, faults, expected)) else {

@@ -1,8 +1,6 @@
 //! The operations, each of which makes calls of the host.
 //!
 //! Each can be repeated after it failed, unless the part that failed came after the host had made a name.
-//!
-//! Own code.
 
 use crate::filesystem::HostFs;
 use crate::options::HostOptions;

@@ -1,6 +1,6 @@
 //! Calls that open and read. They change nothing but the position of a descriptor.
 //!
-//! Own code; see [`crate::system`].
+//! See [`crate::system`].
 
 use super::{Call, call, restarted};
 use core::mem::MaybeUninit;
@@ -10,7 +10,7 @@ use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// The canonical form of a path: `realpath(3)`.
+/// Returns the canonical form of a path: `realpath(3)`.
 pub(crate) fn realpath(path: &Path) -> Result<PathBuf, HostErrno> {
     restarted(Call::Realpath, || {
         std::fs::canonicalize(path).map_err(|error| HostErrno::from_io_error(&error).unwrap_or(HostErrno::IO))
@@ -27,7 +27,7 @@ pub(crate) fn openat(dir: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<
     restarted(Call::Open, || rustix::fs::openat(dir, name, flags, Mode::empty()))
 }
 
-/// `openat2(2)`, as [`openat`].
+/// Calls `openat2(2)`, as [`openat`].
 pub(crate) fn openat2(
     dir: BorrowedFd<'_>,
     name: &[u8],
@@ -37,19 +37,19 @@ pub(crate) fn openat2(
     restarted(Call::Open, || rustix::fs::openat2(dir, name, flags, Mode::empty(), resolve))
 }
 
-/// Whether the host has `openat2(2)`. A system call filter may return `EPERM`.
+/// Returns whether the host has `openat2(2)`. A system call filter may return `EPERM`.
 pub(crate) fn has_openat2(dir: BorrowedFd<'_>, resolve: ResolveFlags) -> bool {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let tried = call(Call::ProbeOpenat2, || rustix::fs::openat2(dir, c".", flags, Mode::empty(), resolve));
     !matches!(tried, Err(HostErrno::NOSYS | HostErrno::PERM))
 }
 
-/// `statx(2)`.
+/// Calls `statx(2)`.
 pub(crate) fn statx(dir: BorrowedFd<'_>, name: &[u8], flags: AtFlags, fields: StatxFlags) -> Result<Statx, HostErrno> {
     restarted(Call::Statx, || rustix::fs::statx(dir, name, flags, fields))
 }
 
-/// The host's handle of a file: `name_to_handle_at(2)`.
+/// Returns the host's handle of a file: `name_to_handle_at(2)`.
 pub(crate) fn name_to_handle(fd: BorrowedFd<'_>) -> Result<(i32, Vec<u8>), HostErrno> {
     restarted(Call::NameToHandle, || file_handle::name_to_handle(fd))
 }
@@ -59,7 +59,7 @@ pub(crate) fn open_by_handle(mount: &OwnedFd, handle: (i32, &[u8]), flags: OFlag
     restarted(Call::OpenByHandle, || file_handle::open_by_handle(mount.as_fd(), handle, flags))
 }
 
-/// Whether the process may open files by handles.
+/// Returns whether the process may open files by handles.
 pub(crate) fn has_handles(dir: &OwnedFd) -> bool {
     let tried = restarted(Call::ProbeHandles, || {
         let (kind, bytes) = file_handle::name_to_handle(dir.as_fd())?;
@@ -68,7 +68,7 @@ pub(crate) fn has_handles(dir: &OwnedFd) -> bool {
     tried.is_ok()
 }
 
-/// `fstatfs(2)`.
+/// Calls `fstatfs(2)`.
 pub(crate) fn fstatfs(fd: impl AsFd) -> Result<StatFs, HostErrno> {
     restarted(Call::Fstatfs, || rustix::fs::fstatfs(&fd))
 }
@@ -78,44 +78,44 @@ pub(crate) fn add_flags(fd: impl AsFd, flags: OFlags) -> Result<(), HostErrno> {
     restarted(Call::Setfl, || rustix::fs::fcntl_setfl(&fd, rustix::fs::fcntl_getfl(&fd)? | flags))
 }
 
-/// `readlinkat(2)`: the number of bytes.
+/// Calls `readlinkat(2)`: the number of bytes.
 pub(crate) fn readlinkat(dir: BorrowedFd<'_>, name: &[u8], buf: &mut [u8]) -> Result<usize, HostErrno> {
     restarted(Call::Readlink, || rustix::fs::readlinkat_raw(dir, name, &mut *buf))
 }
 
-/// `getxattr(2)`, through symbolic links.
+/// Calls `getxattr(2)`, through symbolic links.
 pub(crate) fn getxattr(path: &[u8], name: &[u8], buf: &mut [u8]) -> Result<usize, HostErrno> {
     restarted(Call::Getxattr, || rustix::fs::getxattr(path, name, &mut *buf))
 }
 
-/// `lgetxattr(2)`.
+/// Calls `lgetxattr(2)`.
 pub(crate) fn lgetxattr(path: &[u8], name: &[u8], buf: &mut [u8]) -> Result<usize, HostErrno> {
     restarted(Call::Getxattr, || rustix::fs::lgetxattr(path, name, &mut *buf))
 }
 
-/// Whether the file system of a directory has ACLs.
+/// Returns whether the file system of a directory has ACLs.
 pub(crate) fn has_acls(dir: &OwnedFd) -> bool {
     let probed =
         restarted(Call::ProbeAcls, || rustix::fs::fgetxattr(dir, c"system.posix_acl_access", &mut [0u8; 0][..]));
     !matches!(probed, Err(HostErrno::OPNOTSUPP))
 }
 
-/// `listxattr(2)`, through symbolic links.
+/// Calls `listxattr(2)`, through symbolic links.
 pub(crate) fn listxattr(path: &[u8], buf: &mut [u8]) -> Result<usize, HostErrno> {
     restarted(Call::Listxattr, || rustix::fs::listxattr(path, &mut *buf))
 }
 
-/// `pread(2)`.
+/// Calls `pread(2)`.
 pub(crate) fn pread(fd: &OwnedFd, buf: &mut [u8], offset: u64) -> Result<usize, HostErrno> {
     restarted(Call::Pread, || rustix::io::pread(fd, &mut *buf, offset))
 }
 
-/// `lseek(2)`.
+/// Calls `lseek(2)`.
 pub(crate) fn seek(fd: &OwnedFd, to: SeekFrom) -> Result<u64, HostErrno> {
     restarted(Call::Lseek, || rustix::fs::seek(fd, to))
 }
 
-/// The flags of a file: `ioctl(2)` with `FS_IOC_GETFLAGS`.
+/// Returns the flags of a file: `ioctl(2)` with `FS_IOC_GETFLAGS`.
 pub(crate) fn inode_flags(fd: &OwnedFd) -> Result<u32, HostErrno> {
     restarted(Call::Getflags, || rustix::fs::ioctl_getflags(fd).map(|flags| flags.bits()))
 }
@@ -130,7 +130,7 @@ pub(crate) fn fdatasync(fd: &OwnedFd) -> Result<(), HostErrno> {
     restarted(Call::Fdatasync, || rustix::fs::fdatasync(fd))
 }
 
-/// Another descriptor of the same open file: `fcntl(2)` with `F_DUPFD_CLOEXEC`.
+/// Returns another descriptor of the same open file: `fcntl(2)` with `F_DUPFD_CLOEXEC`.
 pub(crate) fn dup(fd: &OwnedFd) -> Result<OwnedFd, HostErrno> {
     restarted(Call::Dup, || rustix::io::fcntl_dupfd_cloexec(fd, 0))
 }
@@ -160,7 +160,7 @@ pub(crate) fn read_entries(
     })
 }
 
-/// The umask of the process; 0 if it cannot be read.
+/// Returns the umask of the process; 0 if it cannot be read.
 pub(crate) fn umask() -> u32 {
     let status = restarted(Call::ReadUmask, || {
         std::fs::read_to_string("/proc/self/status")

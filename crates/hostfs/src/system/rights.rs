@@ -1,6 +1,6 @@
 //! Calls about the rights and limits of the process and of the calling thread.
 //!
-//! Own code; see [`crate::system`].
+//! See [`crate::system`].
 
 use super::{Call, call};
 use rustix::fs::{Gid, Uid};
@@ -8,28 +8,29 @@ use rustix::io::Errno as HostErrno;
 use rustix::process::Resource;
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySets};
 
-/// The effective user: `geteuid(2)`, which cannot fail.
+/// Returns the effective user: `geteuid(2)`, which cannot fail.
 pub(crate) fn user() -> Uid {
     rustix::process::geteuid()
 }
 
-/// The effective group: `getegid(2)`, which cannot fail.
+/// Returns the effective group: `getegid(2)`, which cannot fail.
 pub(crate) fn group() -> Gid {
     rustix::process::getegid()
 }
 
-/// The supplementary groups: `getgroups(2)`.
+/// Returns the supplementary groups: `getgroups(2)`.
 pub(crate) fn groups() -> Result<Vec<Gid>, HostErrno> {
     call(Call::Getgroups, rustix::process::getgroups)
 }
 
-/// The most descriptors of the process; `None` without a limit: `getrlimit(2)`, which cannot fail.
+/// Returns the most descriptors of the process; `None` without a limit: `getrlimit(2)`, which
+/// cannot fail.
 pub(crate) fn max_descriptors() -> Option<u64> {
     rustix::process::getrlimit(Resource::Nofile).current
 }
 
-/// Whether the kernel leaves a thread its capabilities when it changes its user (`SECBIT_NO_SETUID_FIXUP`); not, if
-/// `prctl(2)` fails.
+/// Returns whether the kernel leaves a thread its capabilities when it changes its user
+/// (`SECBIT_NO_SETUID_FIXUP`); not, if `prctl(2)` fails.
 pub(crate) fn keeps_capabilities() -> bool {
     let bits = rustix::thread::capabilities_secure_bits();
     bits.is_ok_and(|bits| bits.contains(CapabilitiesSecureBits::NO_SETUID_FIXUP))
@@ -73,7 +74,7 @@ pub(crate) fn switch_back(to: Right<'_>) -> Result<(), HostErrno> {
     to.take(Call::SwitchBack)
 }
 
-/// The capabilities of the thread: `capget(2)`.
+/// Returns the capabilities of the thread: `capget(2)`.
 pub(crate) fn capabilities() -> Result<CapabilitySets, HostErrno> {
     call(Call::Capget, || rustix::thread::capabilities(None))
 }

@@ -1,6 +1,6 @@
 //! Calls that wait for changes by other programs: `inotify(7)`.
 //!
-//! Own code; see [`crate::system`].
+//! See [`crate::system`].
 
 use super::{Call, call};
 use core::mem::MaybeUninit;
@@ -9,12 +9,12 @@ use rustix::fs::inotify::{self, CreateFlags, Event, WatchFlags};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::OwnedFd;
 
-/// A queue of events: `inotify_init1(2)`.
+/// Returns a queue of events: `inotify_init1(2)`.
 pub(crate) fn new_inotify() -> Result<OwnedFd, HostErrno> {
     call(Call::InotifyInit, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))
 }
 
-/// `eventfd(2)`.
+/// Calls `eventfd(2)`.
 pub(crate) fn new_eventfd() -> Result<OwnedFd, HostErrno> {
     call(Call::Eventfd, || rustix::event::eventfd(0, EventfdFlags::CLOEXEC))
 }
@@ -24,7 +24,7 @@ pub(crate) fn wake(eventfd: &OwnedFd) {
     let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }
 
-/// `inotify_add_watch(2)`.
+/// Calls `inotify_add_watch(2)`.
 pub(crate) fn add_watch(inotify: &OwnedFd, path: &[u8], events: WatchFlags) -> Result<i32, HostErrno> {
     call(Call::AddWatch, || inotify::add_watch(inotify, path, events))
 }

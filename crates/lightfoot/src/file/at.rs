@@ -5,12 +5,13 @@ use crate::error::error;
 use std::io::{self, IoSlice, IoSliceMut};
 use vfs::Errno;
 
-/// The most bytes that one call moves: Linux's `MAX_RW_COUNT`.
+/// The most bytes that one call reads or writes: Linux's `MAX_RW_COUNT`.
 const MAX_TRANSFER: usize = 0x7fff_f000;
 
 /// # Reading and writing at an offset
 ///
-/// These do not move the position, so threads can share a file without waiting for one another.
+/// These methods do not move the position, so threads can share a file without waiting for one
+/// another.
 ///
 /// ```
 /// use lightfoot::Vfs;
@@ -44,7 +45,7 @@ impl File {
     /// Fills `buf` from `offset` on.
     ///
     /// # Errors
-    /// As for [`File::read_at`]; `UnexpectedEof` if the file ends before.
+    /// As for [`File::read_at`]; `UnexpectedEof` if the file ends before `buf` is full.
     pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         std::os::unix::fs::FileExt::read_exact_at(self, buf, offset)
     }
@@ -69,7 +70,8 @@ impl File {
             let most = buf.len().min(MAX_TRANSFER - total);
             let read = match self.inner().read_at(offset.saturating_add(total as u64), &mut buf[..most]) {
                 Ok(read) => read,
-                // Returns the bytes read before; a caller that continues gets the error again.
+                // Returns the number of bytes read before the error; a caller that continues gets
+                // the error again.
                 Err(_) if total > 0 => break,
                 Err(errno) => return Err(error(errno)),
             };
@@ -81,8 +83,8 @@ impl File {
         Ok(total)
     }
 
-    /// Writes several buffers at `offset`, one after the other, as one write: `pwritev(2)`. They are copied into one
-    /// buffer first, so that no other write comes between.
+    /// Writes several buffers at `offset`, one after the other, as one write: `pwritev(2)`. The
+    /// call copies the buffers into one first, so that no other write comes between them.
     ///
     /// # Errors
     /// As for [`File::write_at`]; `ENOMEM` if the buffer cannot be allocated.
@@ -90,7 +92,7 @@ impl File {
         self.write_gathered(bufs, offset).map(|(len, _)| len).map_err(error)
     }
 
-    /// [`File::write_vectored_at`], which also returns the position after the bytes written.
+    /// As [`File::write_vectored_at`], but also returns the position after the written bytes.
     pub(super) fn write_gathered(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(usize, u64), Errno> {
         let mut filled = bufs.iter().filter(|buf| !buf.is_empty());
         let (first, more) = (filled.next(), filled.next().is_some());

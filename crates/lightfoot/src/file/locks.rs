@@ -1,5 +1,5 @@
-//! Locks: of the whole file, as `std` has them, and of ranges. Advisory: they exclude other locks, not reads and
-//! writes.
+//! Locks of the whole file, as in `std`, and locks of ranges. All are advisory: they exclude other
+//! locks, not reads and writes.
 
 use super::File;
 use crate::error::error;
@@ -26,8 +26,8 @@ use vfs::{Errno, LockInfo, LockKind, LockWait};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl File {
-    /// Locks the file exclusively; blocks until it can: `flock(2)` with `LOCK_EX`. Closing the file releases the lock.
-    /// Clones share it.
+    /// Locks the file exclusively; blocks until no other lock conflicts: `flock(2)` with `LOCK_EX`.
+    /// Closing the file releases the lock. Clones share the lock.
     ///
     /// # Errors
     /// `EBADF` on a file opened with `O_PATH`.
@@ -35,7 +35,8 @@ impl File {
         self.flock(LockKind::Exclusive, LockWait::Forever).map_err(error)
     }
 
-    /// Locks the file, shared with other such locks; blocks until it can: `flock(2)` with `LOCK_SH`.
+    /// Locks the file, shared with other such locks; blocks until no exclusive lock conflicts:
+    /// `flock(2)` with `LOCK_SH`.
     ///
     /// # Errors
     /// As for [`File::lock`].
@@ -43,7 +44,7 @@ impl File {
         self.flock(LockKind::Shared, LockWait::Forever).map_err(error)
     }
 
-    /// [`File::lock`] that does not block.
+    /// As [`File::lock`], but does not block.
     ///
     /// # Errors
     /// `WouldBlock` if another open file has a conflicting lock; as for [`File::lock`].
@@ -51,7 +52,7 @@ impl File {
         self.try_flock(LockKind::Exclusive)
     }
 
-    /// [`File::lock_shared`] that does not block.
+    /// As [`File::lock_shared`], but does not block.
     ///
     /// # Errors
     /// As for [`File::try_lock`].
@@ -78,9 +79,9 @@ impl File {
         self.inner().flock(kind, wait)
     }
 
-    /// Sets, changes or releases a lock on a range of bytes (`u64::MAX`: to the end of the file, wherever it moves):
-    /// `fcntl(2)` with `F_OFD_SETLK`, with waiting `F_OFD_SETLKW`. Such locks do not conflict with locks of the whole
-    /// file.
+    /// Sets, changes or releases a lock on a range of bytes (`u64::MAX`: to the end of the file,
+    /// even if the end moves): `fcntl(2)` with `F_OFD_SETLK`, or with `F_OFD_SETLKW` to wait. Such
+    /// locks do not conflict with locks of the whole file.
     ///
     /// # Errors
     /// `EAGAIN` if another open file has a conflicting lock and `wait` is `Never`; `ETIMEDOUT`; `EINVAL` for an empty
@@ -90,7 +91,8 @@ impl File {
         self.inner().lock_range(kind, range, wait).map_err(error)
     }
 
-    /// The first lock of another open file that conflicts with one of `kind` on `range`: `F_OFD_GETLK`.
+    /// Returns the first lock of another open file that conflicts with a lock of `kind` on `range`:
+    /// `F_OFD_GETLK`.
     ///
     /// # Errors
     /// `EINVAL` for an empty range, and for `Unlock`.

@@ -7,7 +7,7 @@ use std::io;
 
 /// # Opening
 ///
-/// As in `std`, with the tree as one more argument. [`View`] has the same as methods.
+/// As in `std`, with the tree as one more argument. [`View`] has methods for the same operations.
 ///
 /// ```
 /// use lightfoot::{File, Vfs};
@@ -47,14 +47,14 @@ impl File {
         view.create_new(path)
     }
 
-    /// Options to open a file with: [`OpenOptions::new`].
+    /// Returns options to open a file with: [`OpenOptions::new`].
     #[must_use]
     pub fn options() -> OpenOptions {
         OpenOptions::new()
     }
 
-    /// Another handle of the same open file: `dup(2)`. Both share the position and the locks, which are released with
-    /// the last of them.
+    /// Returns another handle of the same open file: `dup(2)`. Both share the position and the
+    /// locks, which are released when the last handle is closed.
     ///
     /// # Errors
     /// None; the form is `std`'s.

@@ -52,7 +52,7 @@ macro_rules! options {
 }
 
 impl OpenOptions {
-    /// Nothing set; a new file gets mode 0666 less the umask.
+    /// Returns options without any set; a new file gets mode 0666 less the umask.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -101,7 +101,7 @@ impl OpenOptions {
         view.open_flags(path.as_path_bytes(), flags, self.mode, self.resolve)
     }
 
-    /// The flags of `open(2)`; `None` for options that exclude each other.
+    /// Returns the flags of `open(2)`; `None` for options that exclude each other.
     fn flags(&self) -> Option<OpenFlags> {
         let writes = self.write || self.append;
         let access = match (self.read, writes) {

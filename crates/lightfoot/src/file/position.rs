@@ -13,7 +13,7 @@ impl Read for &File {
         Ok(read)
     }
 
-    /// As [`File::read_vectored_at`]; the position stays locked meanwhile.
+    /// As [`File::read_vectored_at`]; the position stays locked during the call.
     fn read_vectored(&mut self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let mut position = self.position();
         let read = self.read_vectored_at(bufs, *position)?;
@@ -30,7 +30,7 @@ impl Write for &File {
         Ok(len)
     }
 
-    /// One write, as [`File::write_vectored_at`].
+    /// Writes all buffers as one write, as [`File::write_vectored_at`].
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut position = self.position();
         let (len, end) = self.write_gathered(bufs, *position).map_err(error)?;
@@ -45,7 +45,7 @@ impl Write for &File {
 
 impl Seek for &File {
     /// # Errors
-    /// `EINVAL` before the start or beyond the longest length: `lseek(2)`.
+    /// `EINVAL` for a position before the start or beyond the longest length: `lseek(2)`.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let mut position = self.position();
         let target = match to {

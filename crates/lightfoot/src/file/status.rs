@@ -28,7 +28,7 @@ use vfs::SetAttr;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl File {
-    /// Its attributes: `fstat(2)`.
+    /// Returns the attributes of the file: `fstat(2)`.
     ///
     /// # Errors
     /// None in practice.
@@ -36,7 +36,7 @@ impl File {
         self.inner().held().packed_attr().map(|attr| Metadata::new(attr, self.inner().dev())).map_err(error)
     }
 
-    /// Its current path, with ` (deleted)` after it if its name was removed.
+    /// Returns its current path, with ` (deleted)` after it if its name was removed.
     #[must_use]
     pub fn path(&self, context: &Context) -> PathBuf {
         path_buf(context.inner.path_of_file(self.inner()))
@@ -53,7 +53,7 @@ impl File {
     /// Changes the permission bits: `fchmod(2)`.
     ///
     /// # Errors
-    /// `EPERM` if the user that opened it is not the owner.
+    /// `EPERM` if the user that opened the file is not the owner.
     pub fn set_permissions(&self, permissions: Permissions) -> io::Result<()> {
         self.set_attr(&SetAttr { mode: Some(permissions.mode()), ..SetAttr::default() })
     }
@@ -69,7 +69,8 @@ impl File {
     /// Changes the times: `futimens(3)`.
     ///
     /// # Errors
-    /// `EPERM` if the user that opened it is not the owner, `EACCES` if that user must not write either.
+    /// `EPERM` if the user that opened the file is not the owner; `EACCES` if, besides, that user
+    /// may not write.
     pub fn set_times(&self, times: FileTimes) -> io::Result<()> {
         if times == FileTimes::new() { Ok(()) } else { self.set_attr(&times.to_set()) }
     }
@@ -82,7 +83,8 @@ impl File {
         self.set_times(FileTimes::new().set_modified(time))
     }
 
-    /// Writes contents and attributes to permanent storage, if the file system has any: `fsync(2)`.
+    /// Writes contents and attributes to permanent storage, if the file system has such storage:
+    /// `fsync(2)`.
     ///
     /// # Errors
     /// The file system's; `EBADF` on a file opened with `O_PATH`.
@@ -90,7 +92,7 @@ impl File {
         self.inner().sync(false).map_err(error)
     }
 
-    /// As [`File::sync_all`], without attributes that reading does not need: `fdatasync(2)`.
+    /// As [`File::sync_all`], but without attributes that a read does not need: `fdatasync(2)`.
     ///
     /// # Errors
     /// As for [`File::sync_all`].
@@ -98,12 +100,13 @@ impl File {
         self.inner().sync(true).map_err(error)
     }
 
-    /// Closes this handle, and returns the error of that, which a drop loses: `close(2)`. Some file systems write only now, a
-    /// network file system for instance. That need not reach permanent storage: [`File::sync_all`]. Clones stay open.
+    /// Closes this handle and returns the error of the close, which a drop loses: `close(2)`. Some
+    /// file systems, such as a network file system, write only at the close. The data need not
+    /// reach permanent storage: see [`File::sync_all`]. Clones stay open.
     ///
     /// # Errors
-    /// The file system's: `EDQUOT`, `ENOSPC`, `EIO`... The handle is closed in any case. None for a file that is not open for
-    /// writing.
+    /// The file system's: `EDQUOT`, `ENOSPC`, `EIO`... The handle is closed in any case. No error
+    /// for a file that is not open for writing.
     pub fn close(self) -> io::Result<()> {
         self.inner().flush().map_err(error)
     }

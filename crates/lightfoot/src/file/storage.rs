@@ -21,25 +21,28 @@ use vfs::{Allocate, SetXattr, StatVfs};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl File {
-    /// Copies up to `len` bytes from `offset` on to `target`, from `to` on, and moves no position: `copy_file_range(2)`. Returns the
-    /// number of bytes: fewer at the end of this file, or if an error followed. The file system shares the storage where it can.
+    /// Copies up to `len` bytes from `offset` on to `target`, from `to` on, and moves no position:
+    /// `copy_file_range(2)`. Returns the number of copied bytes: fewer than `len` at the end of
+    /// this file, or if an error followed. The file system shares the storage where it can.
     ///
     /// # Errors
-    /// `EBADF` if this is not open for reading, or `target` is not open for writing or was opened
-    /// to append; `EXDEV` for files of two file systems; `EINVAL` for ranges of one file that
-    /// overlap, and for a file that is not regular; `EISDIR`; `EOVERFLOW` for a range whose end
-    /// exceeds `i64::MAX`; `EFBIG`, `ENOSPC`, `EDQUOT`.
+    /// `EBADF` if this file is not open for reading, or `target` is not open for writing or was
+    /// opened to append; `EXDEV` for files of two file systems; `EINVAL` for ranges of one file
+    /// that overlap, and for a file that is not regular; `EISDIR`; `EOVERFLOW` for a range whose
+    /// end exceeds `i64::MAX`; `EFBIG`, `ENOSPC`, `EDQUOT`.
     pub fn copy_to(&self, offset: u64, target: &Self, to: u64, len: u64) -> io::Result<u64> {
         self.inner().copy_to(offset, target.inner(), to, len).map_err(error)
     }
 
-    /// Makes `len` bytes of `target`, from `to` on, share the storage of those from `offset` on, until one of the files changes; a
-    /// length of 0 is all up to the end: `ioctl_ficlonerange(2)`. All bytes or none. The range begins at blocks of the file system in
-    /// both files, and ends at one or at the end of this file.
+    /// Makes `len` bytes of `target`, from `to` on, share the storage of the bytes of this file
+    /// from `offset` on, until one of the files changes: `ioctl_ficlonerange(2)`. A length of 0
+    /// means all bytes up to the end. The call shares all bytes or none. Both ranges must begin at
+    /// the start of a block of the file system. The range of this file must end at the end of a
+    /// block or of this file.
     ///
     /// # Errors
     /// `EOPNOTSUPP` if the file system cannot; `EINVAL` for a range that does not begin or end so,
-    /// or that is not inside of this file, for an end inside of a block if the end is inside of
+    /// or that is not inside of this file, for an end inside of a block if it is inside of
     /// `target`, and for ranges of one file that overlap; `EXDEV`, `EBADF`, `EISDIR`, `EPERM`,
     /// `ENOSPC`, `EDQUOT`.
     pub fn clone_to(&self, offset: u64, target: &Self, to: u64, len: u64) -> io::Result<()> {
@@ -61,17 +64,20 @@ impl File {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl File {
-    /// Changes the storage of `len` bytes from `offset` on: `fallocate(2)`. Unless `keep_size`, a
-    /// range that extends beyond the end moves the end ([`Allocate::PunchHole`] never does).
+    /// Changes the storage of `len` bytes from `offset` on: `fallocate(2)`. Without `keep_size`, a
+    /// range that extends beyond the end of the file moves the end ([`Allocate::PunchHole`] never
+    /// does).
     ///
     /// # Errors
-    /// `EBADF` if not open for writing; `EINVAL` for an empty range, and for an offset or length above `i64::MAX`; `EFBIG`
-    /// for an end above it; `ENODEV` if it is not a regular file, `EISDIR` for a directory; `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`.
+    /// `EBADF` if not open for writing; `EINVAL` for an empty range, and for an offset or length
+    /// above `i64::MAX`; `EFBIG` for an end above `i64::MAX`; `ENODEV` if the file is not regular,
+    /// `EISDIR` for a directory; `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`.
     pub fn allocate(&self, how: Allocate, keep_size: bool, offset: u64, len: u64) -> io::Result<()> {
         self.inner().allocate(how, keep_size, offset, len).map_err(error)
     }
 
-    /// Free space of its file system, and its mount flags: `fstatvfs(3)`.
+    /// Returns the free space of the file's file system, and the flags of the file's mount:
+    /// `fstatvfs(3)`.
     ///
     /// # Errors
     /// `ENOSYS` if the file system does not report it.
@@ -79,7 +85,7 @@ impl File {
         self.inner().statvfs().map_err(error)
     }
 
-    /// The value of the extended attribute `name`: `fgetxattr(2)`.
+    /// Returns the value of the extended attribute `name`: `fgetxattr(2)`.
     ///
     /// # Errors
     /// As for [`View::get_xattr`](crate::View::get_xattr); `EBADF` on a file opened with `O_PATH`.
@@ -103,7 +109,7 @@ impl File {
         self.inner().remove_xattr(name.as_ref()).map_err(error)
     }
 
-    /// The names of all extended attributes that the caller may see: `flistxattr(2)`.
+    /// Returns the names of all extended attributes that the caller may see: `flistxattr(2)`.
     ///
     /// # Errors
     /// The file system's; `EBADF` on a file opened with `O_PATH`.

@@ -58,7 +58,7 @@ pub use vfs::Request;
 /// ```
 pub use vfs::Rename;
 
-/// Attributes to change; those that are `None` stay.
+/// Attributes to change; attributes that are `None` do not change.
 ///
 /// ```
 /// use lightfoot::fs::{After, FileSystem, Inode, Layer, Request, SetAttr};

@@ -33,8 +33,8 @@
 /// ```
 pub use vfs::Bounded;
 
-/// Lets other threads cancel the calls of a thread on a tree. It ends calls only on file systems
-/// that can stop, such as those inside of [`Bounded`].
+/// Lets other threads cancel the calls of a thread on a tree. Cancelling ends only calls on file
+/// systems that can stop, such as a file system inside of [`Bounded`].
 ///
 /// ```
 /// use lightfoot::fs::{Bounded, Cancel};
@@ -52,7 +52,8 @@ pub use vfs::Bounded;
 /// ```
 pub use vfs::Cancel;
 
-/// For a file system that can stop: has something called when its caller is cancelled.
+/// For a file system that can stop: calls a function when the caller of the file system is
+/// cancelled.
 ///
 /// ```
 /// use lightfoot::fs::{Cancel, CancelWatch};

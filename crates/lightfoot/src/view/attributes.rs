@@ -27,7 +27,8 @@ use vfs::{Base, Errno, SetAttr, SetTime};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl View {
-    /// Attributes; symbolic links are followed: `stat(2)`. Writes to no shared memory if the path is cached.
+    /// Returns the attributes; symbolic links are followed: `stat(2)`. The call writes to no shared
+    /// memory if the path is cached.
     ///
     /// # Errors
     /// As for every walk.
@@ -37,7 +38,7 @@ impl View {
         if self.from.is_none() { self.stat(path) } else { self.stat_from(path, true) }
     }
 
-    /// Attributes; a symbolic link at the end is not followed: `lstat(2)`.
+    /// Returns the attributes; a symbolic link at the end is not followed: `lstat(2)`.
     ///
     /// # Errors
     /// As for every walk.
@@ -46,12 +47,13 @@ impl View {
         self.stat_from(path.as_path_bytes(), false)
     }
 
-    /// Attributes of each path, in the order of `paths`; symbolic links are followed, as in [`View::metadata`].
+    /// Returns the attributes of each path, in the order of `paths`; symbolic links are followed,
+    /// as in [`View::metadata`].
     ///
-    /// The walks take turns, so that one waits for memory while another computes. That is faster
-    /// than one call after the other if the paths are not in the processor's caches, or if
-    /// neighbours in `paths` are in one directory. Each result is right at some moment during the
-    /// call; the results are not one snapshot.
+    /// The walks take turns, so that one walk waits for memory while another computes. This is
+    /// faster than separate calls if the paths are not in the processor's caches, or if neighbours
+    /// in `paths` are in one directory. Each result is right at some moment during the call; the
+    /// results are not one snapshot.
     ///
     /// ```
     /// let ctx = lightfoot::Vfs::ram().context();
@@ -63,7 +65,7 @@ impl View {
     /// ```
     ///
     /// # Errors
-    /// Each result has the error of its walk.
+    /// Each result has the error of the walk of its path.
     #[must_use]
     pub fn metadata_many(&self, paths: &[impl AsPath]) -> Vec<io::Result<Metadata>> {
         let bytes: Vec<&[u8]> = paths.iter().map(AsPath::as_path_bytes).collect();
@@ -75,16 +77,16 @@ impl View {
         found.into_iter().map(|result| result.map_err(error)).collect()
     }
 
-    /// Whether the path leads to something; also `false` if that cannot be found out.
+    /// Returns whether the path leads to something; also `false` if that cannot be found out.
     #[must_use]
     pub fn exists(&self, path: impl AsPath) -> bool {
         self.access(path, crate::access::F_OK).is_ok()
     }
 
-    /// Whether the path leads to something, or why that cannot be found out.
+    /// Returns whether the path leads to something, or why that cannot be found out.
     ///
     /// # Errors
-    /// As for every walk but `ENOENT`.
+    /// As for every walk, except `ENOENT`.
     pub fn try_exists(&self, path: impl AsPath) -> io::Result<bool> {
         match self.inner.access(self.base(), path.as_path_bytes(), true, crate::access::F_OK) {
             Ok(()) => Ok(true),
@@ -93,19 +95,20 @@ impl View {
         }
     }
 
-    /// Whether the path leads to a regular file; also `false` if that cannot be found out.
+    /// Returns whether the path leads to a regular file; also `false` if that cannot be found out.
     #[must_use]
     pub fn is_file(&self, path: impl AsPath) -> bool {
         self.metadata(path).is_ok_and(|metadata| metadata.is_file())
     }
 
-    /// Whether the path leads to a directory; also `false` if that cannot be found out.
+    /// Returns whether the path leads to a directory; also `false` if that cannot be found out.
     #[must_use]
     pub fn is_dir(&self, path: impl AsPath) -> bool {
         self.metadata(path).is_ok_and(|metadata| metadata.is_dir())
     }
 
-    /// Whether there is a symbolic link at the path; also `false` if that cannot be found out.
+    /// Returns whether there is a symbolic link at the path; also `false` if that cannot be found
+    /// out.
     #[must_use]
     pub fn is_symlink(&self, path: impl AsPath) -> bool {
         self.symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
@@ -122,7 +125,7 @@ impl View {
     /// Changes permission bits: `chmod(2)`.
     ///
     /// # Errors
-    /// `EPERM` if not the owner; `EROFS`.
+    /// `EPERM` if the user is not the owner; `EROFS`.
     pub fn set_permissions(&self, path: impl AsPath, permissions: Permissions) -> io::Result<()> {
         self.set_attr(path, true, &SetAttr { mode: Some(permissions.mode()), ..SetAttr::default() })
     }
@@ -187,8 +190,9 @@ impl View {
 }
 
 impl View {
-    /// [`View::metadata`] of a context, compiled once. The walk is inlined here, so that the result
-    /// is written once, to its place; its start is fixed, so that it does not check limits.
+    /// As [`View::metadata`] of a context, but compiled once. The walk is inlined here, so that it
+    /// writes the result once, directly to the caller's memory. The start of the walk is fixed, so
+    /// that the walk does not check limits.
     #[inline(never)]
     fn stat(&self, path: &[u8]) -> io::Result<Metadata> {
         self.inner.attr_as(Base::CWD, path, true, Metadata::new)
@@ -201,7 +205,7 @@ impl View {
     }
 
     fn set_times_of(&self, path: impl AsPath, follow: bool, times: FileTimes) -> io::Result<()> {
-        // As utimensat(2) with UTIME_OMIT twice: it does not even walk the path.
+        // As utimensat(2) with UTIME_OMIT twice, which does not even walk the path.
         if times == FileTimes::new() {
             return Ok(());
         }

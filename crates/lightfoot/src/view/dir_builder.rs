@@ -27,19 +27,20 @@ impl Default for DirBuilder {
 }
 
 impl DirBuilder {
-    /// One directory, of mode 0777 less the umask.
+    /// Returns options for one directory of mode 0777 less the umask.
     #[must_use]
     pub fn new() -> Self {
         Self { recursive: false, mode: 0o777 }
     }
 
-    /// Whether missing parents are made too, and a directory that exists is accepted.
+    /// Sets whether missing parents are made as well, and whether a directory that exists is
+    /// accepted.
     pub fn recursive(&mut self, recursive: bool) -> &mut Self {
         self.recursive = recursive;
         self
     }
 
-    /// Permission bits of the directories that are made, before the umask.
+    /// Sets the permission bits of the directories that are made, before the umask.
     pub fn mode(&mut self, mode: u32) -> &mut Self {
         self.mode = mode;
         self

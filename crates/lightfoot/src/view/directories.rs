@@ -65,7 +65,7 @@ impl View {
         self.inner.mkdir(self.base(), path.as_path_bytes(), mode).map_err(error)
     }
 
-    /// The entries of a directory: `readdir(3)`.
+    /// Returns the entries of a directory: `readdir(3)`.
     ///
     /// # Errors
     /// `ENOTDIR`, `EACCES`.
@@ -76,9 +76,9 @@ impl View {
         Ok(ReadDir::new(view, dir, path_buf(path.to_vec())))
     }
 
-    /// A handle of the directory at `path`, from which paths can start: `openat(2)` with `O_PATH` and `O_DIRECTORY`. It
-    /// needs no permission on the directory itself; operations from there do. The handle has the limits of this view,
-    /// counted from its directory.
+    /// Returns a handle of the directory at `path`, from which paths can start: `openat(2)` with
+    /// `O_PATH` and `O_DIRECTORY`. The call needs no permission on the directory itself; operations
+    /// on the handle do. The handle has the limits of this view, which apply to its own directory.
     ///
     /// # Errors
     /// `ENOTDIR`.
@@ -95,8 +95,8 @@ impl View {
         self.inner.rmdir(self.base(), path.as_path_bytes()).map_err(error)
     }
 
-    /// Removes a directory and all below it. Symbolic links are removed, not followed. Safe against concurrent renames:
-    /// it works by handles.
+    /// Removes a directory and all below it. Symbolic links are removed, not followed. Safe against
+    /// concurrent renames, since it works by handles of directories.
     ///
     /// # Errors
     /// `ENOTDIR` for a file; as for `rmdir(2)`, `unlink(2)` and `open(2)`; entries removed before
@@ -116,8 +116,8 @@ impl View {
 }
 
 impl View {
-    /// [`View::create_dir_all`] with a mode. Tries from the last component upwards until a parent exists, as `std`
-    /// does: if several errors apply, the result depends on this order.
+    /// [`View::create_dir_all`] with a mode. Tries from the last component upwards until a parent
+    /// exists, as `std` does. If several errors apply, this order decides which one is returned.
     pub(crate) fn mkdir_all(&self, path: &[u8], mode: u32) -> io::Result<()> {
         let is_dir_anyway = |path: &Path, errno| if self.is_dir(path) { Ok(()) } else { Err(error(errno)) };
         let mkdir = |path: &Path| self.inner.mkdir(self.base(), path.as_path_bytes(), mode);

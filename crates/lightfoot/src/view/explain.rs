@@ -2,12 +2,13 @@
 //!
 //! # What it is
 //! An error is only a number, like a system call's. For a message with more detail a program calls
-//! [`View::explain`](crate::View::explain) afterwards: it repeats the walk, one component more each
-//! time, until it fails. It replaces a symbolic link on the way by its target.
+//! [`View::explain`](crate::View::explain) afterwards: the call repeats the walk with one component
+//! more each time, until the walk fails. It replaces a symbolic link on the way by the link's
+//! target.
 //!
 //! # What it is not
-//! Part of any walk: it costs many walks, and only its callers pay. If the tree changed meanwhile, it explains the tree
-//! as it is now.
+//! Part of any walk: an explanation costs many walks, and only its callers pay. If the tree changed
+//! after the failure, the explanation is about the changed tree.
 //!
 //! # Where it comes from
 //! `namei -l` of util-linux.
@@ -20,7 +21,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use vfs::{Errno, PathRef, Resolve};
 
-/// The most symbolic links that it reads; walks follow as many.
+/// The most symbolic links that an explanation reads; walks follow as many.
 const MAX_LINKS: usize = 40;
 
 /// Where a walk failed, and why: [`View::explain`].
@@ -45,7 +46,8 @@ pub struct WalkFailure {
     pub errno: Errno,
     /// The path of the caller.
     pub path: PathBuf,
-    /// The part before the failure: the directory in which it failed. Empty for the start of the path.
+    /// The part of the path before the failure, which leads to the directory in which the walk
+    /// failed. Empty for the start of the path.
     pub walked: PathBuf,
     /// The component that failed. Empty for an empty path.
     pub component: OsString,
@@ -84,14 +86,15 @@ impl WalkFailure {
 impl std::error::Error for WalkFailure {}
 
 impl From<WalkFailure> for std::io::Error {
-    /// Has the kind of the error number, and the failure inside; the number is `WalkFailure::errno`.
+    /// Returns an error of the kind of the error number, with the failure inside; the number is
+    /// `WalkFailure::errno`.
     fn from(failure: WalkFailure) -> Self {
         std::io::Error::new(crate::error::error(failure.errno).kind(), failure)
     }
 }
 
 impl View {
-    /// The result of [`View::explain`].
+    /// Returns the result of [`View::explain`].
     pub(super) fn failure(&self, path: &[u8]) -> Option<WalkFailure> {
         let errno = self.walk(path, true).err()?;
         let failure =
@@ -99,14 +102,15 @@ impl View {
         Some(failure)
     }
 
-    /// Whether a walk, which fails with `EXDEV`, does so because of the handle's scope, and not at a mount point.
+    /// Returns whether a walk that fails with `EXDEV` fails because of the handle's scope, and not
+    /// at a mount point.
     fn leads_outside(&self, path: &[u8]) -> bool {
         let scope = self.limits() & Resolve::BENEATH;
         let walks_out = |held: &PathRef| self.at(held.clone(), scope).walk(path, true) == Err(Errno::EXDEV);
         self.held().is_some_and(walks_out)
     }
 
-    /// The component that fails. `errno`: of the whole walk.
+    /// Returns the component that fails. `errno`: of the whole walk.
     fn find(&self, errno: Errno, path: &[u8]) -> WalkFailure {
         let mut text = path.to_vec();
         let mut link = None;
@@ -130,7 +134,7 @@ impl View {
         self.inner.attr(self.base(), path, follow).map(drop)
     }
 
-    /// The first component at which the walk fails.
+    /// Returns the first component at which the walk fails.
     fn failing(&self, text: &[u8]) -> Option<Component> {
         let components = Component::all(text);
         // A path can also fail as a whole, because of a slash at its end.
@@ -140,7 +144,8 @@ impl View {
             .or_else(|| last.filter(|_| self.walk(text, true).is_err()))
     }
 
-    /// If the component is a symbolic link that can be read: `text` with the target in its place, and the link's path.
+    /// If the component is a symbolic link that can be read, returns `text` with the link's target
+    /// in place of the component, and the link's path.
     fn look_into(&self, text: &[u8], failed: &Component) -> Option<(Vec<u8>, PathBuf)> {
         let path = &text[..failed.end];
         self.walk(path, true).err()?;
@@ -158,7 +163,7 @@ struct Component {
 }
 
 impl Component {
-    /// All components of a text.
+    /// Returns all components of a text.
     fn all(text: &[u8]) -> Vec<Self> {
         let mut found = Vec::new();
         let mut start = 0;

@@ -9,7 +9,7 @@ use crate::path::AsPath;
 use std::io::{self, Read, Write};
 use vfs::{Errno, OpenFlags, Resolve, SeekFor};
 
-/// Bytes that a copy moves at a time.
+/// The number of bytes that a copy reads at a time.
 const COPY_BYTES: usize = 128 << 10;
 
 /// # Files and their contents
@@ -62,7 +62,7 @@ impl View {
         OpenOptions::new().read(true).write(true).create_new(true).open(self, path)
     }
 
-    /// The contents of a file.
+    /// Returns the contents of a file.
     ///
     /// # Errors
     /// As for `open(2)`, `EISDIR`.
@@ -75,7 +75,7 @@ impl View {
         Ok(contents)
     }
 
-    /// The contents of a file that is UTF-8.
+    /// Returns the contents of a file that is UTF-8.
     ///
     /// # Errors
     /// As for [`View::read`]; `InvalidData` if it is not UTF-8.
@@ -102,8 +102,9 @@ impl View {
         self.copy_between(from.as_path_bytes(), self, to.as_path_bytes())
     }
 
-    /// Makes a file, which must not exist, with the contents and permission bits of `from`, whose storage it shares until one of
-    /// them changes: `cp --reflink=always`. Fails where [`View::copy`] would copy.
+    /// Makes a file, which must not exist, with the contents and permission bits of `from`, and
+    /// shares the storage of `from` until one of the files changes: `cp --reflink=always`. Fails
+    /// where [`View::copy`] would copy.
     ///
     /// ```
     /// let ctx = lightfoot::Vfs::ram().context();
@@ -115,8 +116,8 @@ impl View {
     ///
     /// # Errors
     /// As for `open(2)`; `EEXIST`; `EINVAL` if `from` is not a regular file; `EOPNOTSUPP` if the
-    /// file system cannot share storage, `EXDEV` for two file systems: then `to` does not exist
-    /// afterwards.
+    /// file system cannot share storage, `EXDEV` for two file systems: in both cases `to` does not
+    /// exist after the call.
     pub fn reflink(&self, from: impl AsPath, to: impl AsPath) -> io::Result<()> {
         let to = to.as_path_bytes();
         let (source, mode) = self.copied(from.as_path_bytes())?;
@@ -126,7 +127,7 @@ impl View {
         done.inspect_err(|_| drop(self.remove_file(to)))
     }
 
-    /// [`View::copy`] to a path from another directory.
+    /// As [`View::copy`], but to a path that starts from another directory.
     ///
     /// # Errors
     /// As for [`View::copy`]; `EXDEV` for a directory of another tree.
@@ -138,7 +139,7 @@ impl View {
 impl View {
     /// Opens a file with the flags of `open(2)` and further limits of the walk.
     pub(crate) fn open_flags(&self, path: &[u8], flags: OpenFlags, mode: u32, limits: Resolve) -> io::Result<File> {
-        // Each is valid; together they may exclude each other.
+        // Both sets of limits are valid, but together they may exclude each other.
         let limits = Resolve::from_linux(self.limits().bits() | limits.bits()).map_err(error)?;
         self.inner.open(self.base().within(limits), path, flags, mode).map(File::new).map_err(error)
     }
@@ -171,7 +172,7 @@ fn copy_contents(source: &File, target: &File) -> io::Result<u64> {
             Err(errno) => Err(errno),
         };
         match hole {
-            // The data became a hole meanwhile: copies zeros.
+            // The data became a hole after the search: copies zeros.
             Ok(hole) => at = copy_data(source, target, &mut buf, at, hole.max(at + 1))?,
             Err(Errno::ENXIO) => break,
             Err(errno) => return Err(error(errno)),
@@ -182,11 +183,11 @@ fn copy_contents(source: &File, target: &File) -> io::Result<u64> {
         target.set_len(len)?;
         at = len;
     }
-    // Data that was appended meanwhile, and files that report length 0 but have contents.
+    // Copies data that was appended during the copy, and contents of files that report length 0.
     copy_range(source, target, &mut buf, at, u64::MAX)
 }
 
-/// As [`copy_range`], but the file system copies if both files are on one.
+/// As [`copy_range`], but the file system copies if both files are on the same file system.
 fn copy_data(source: &File, target: &File, buf: &mut Vec<u8>, mut at: u64, end: u64) -> io::Result<u64> {
     while at < end {
         match source.inner().copy_to(at, target.inner(), at, end - at) {

@@ -37,7 +37,7 @@ impl View {
         self.inner.symlink(target.as_path_bytes(), self.base(), path.as_path_bytes()).map_err(error)
     }
 
-    /// The target of a symbolic link: `readlink(2)`.
+    /// Returns the target of a symbolic link: `readlink(2)`.
     ///
     /// # Errors
     /// `EINVAL` if it is not a symbolic link.
@@ -54,7 +54,7 @@ impl View {
         self.link(self.path_at(&original), self.path_at(&link))
     }
 
-    /// [`View::hard_link`] to a path from another directory: `linkat(2)`.
+    /// As [`View::hard_link`], but to a path that starts from another directory: `linkat(2)`.
     ///
     /// # Errors
     /// As for [`View::hard_link`]; `EXDEV` for a directory of another tree.
@@ -62,8 +62,8 @@ impl View {
         self.link(self.path_at(&original), PathAt::new(to_dir.base(), link.as_path_bytes()))
     }
 
-    /// Gives an open file a further name, or its first one if it has none (`O_TMPFILE`): `linkat(2)` with
-    /// `AT_EMPTY_PATH`.
+    /// Gives an open file a further name, or a first name if it has none (`O_TMPFILE`): `linkat(2)`
+    /// with `AT_EMPTY_PATH`.
     ///
     /// # Errors
     /// `EEXIST`; `EPERM` for a directory; `ENOENT` for a file whose last name was removed; `EXDEV` to another mount.
@@ -71,7 +71,7 @@ impl View {
         self.link(PathAt::new(Base::at(file.inner().held()), b""), self.path_at(&link))
     }
 
-    /// [`View::symlink`] by its name in `std::fs`, where it is deprecated.
+    /// As [`View::symlink`]: the name in `std::fs`, where it is deprecated.
     ///
     /// # Errors
     /// As for [`View::symlink`].
@@ -82,8 +82,8 @@ impl View {
     /// Makes a FIFO, socket, device node or regular file: `mknod(2)`. `mode` has type and permission bits.
     ///
     /// # Errors
-    /// `EEXIST`; `EINVAL`, `EPERM` for a type that cannot be made so; `EPERM` or `EOPNOTSUPP` if the file system does not have it;
-    /// `EINVAL` for a device number of more than 32 bits.
+    /// `EEXIST`; `EINVAL`, `EPERM` for a type that cannot be made so; `EPERM` or `EOPNOTSUPP` if
+    /// the file system does not have this type; `EINVAL` for a device number of more than 32 bits.
     pub fn mknod(&self, path: impl AsPath, mode: u32, rdev: u64) -> io::Result<()> {
         let rdev = u32::try_from(rdev).map_err(|_| error(Errno::EINVAL))?;
         self.inner.mknod(self.base(), path.as_path_bytes(), mode, rdev).map_err(error)

@@ -1,4 +1,4 @@
-//! Mounts. They belong to the mount namespace of the context.
+//! Mounts, which belong to the mount namespace of the context.
 
 use super::View;
 use crate::error::error;
@@ -27,8 +27,9 @@ impl View {
     /// Mounts `fs` on the directory (or, if its root is a file, on the file) at `path`: `mount(2)`.
     ///
     /// # Errors
-    /// `EPERM` without `SYS_ADMIN`; `ENOTDIR` if one is a directory and the other is not; `EINVAL` if
-    /// `path` is outside of this context's namespace; `ENOENT` if the name was just removed.
+    /// `EPERM` without `SYS_ADMIN`; `ENOTDIR` if either the root of `fs` or `path` is a directory
+    /// and the other is not; `EINVAL` if `path` is outside of this context's namespace; `ENOENT` if
+    /// the name was just removed.
     pub fn mount(&self, fs: impl FileSystem, path: impl AsPath, flags: MountFlags) -> io::Result<()> {
         self.inner.mount(fs, self.base(), path.as_path_bytes(), flags).map_err(error)
     }
@@ -47,8 +48,8 @@ impl View {
         self.inner.mount_with(fs, self.base(), path.as_path_bytes(), flags, budget).map_err(error)
     }
 
-    /// Shows the directory or file at `source` at `target` too, with its own flags: `mount(2)` with `MS_BIND`. Without
-    /// the mounts below `source`.
+    /// Shows the directory or file at `source` at `target` as well, by a mount with its own flags,
+    /// but not the mounts below `source`: `mount(2)` with `MS_BIND`.
     ///
     /// # Errors
     /// As for [`View::mount`].
@@ -56,7 +57,8 @@ impl View {
         self.inner.bind(self.path_at(&source), self.path_at(&target), flags, false).map_err(error)
     }
 
-    /// [`View::bind`] with the mounts below `source`, which keep their flags: `MS_BIND` with `MS_REC`.
+    /// As [`View::bind`], but with the mounts below `source`, which keep their flags: `MS_BIND`
+    /// with `MS_REC`.
     ///
     /// # Errors
     /// As for [`View::mount`].
@@ -76,24 +78,26 @@ impl View {
     /// Changes the flags of the mount at `path`: `mount(2)` with `MS_REMOUNT` and `MS_BIND`.
     ///
     /// # Errors
-    /// `EPERM`; `EINVAL` if nothing is mounted there; `EBUSY` to make it read-only while files are open for writing.
+    /// `EPERM`; `EINVAL` if nothing is mounted there; `EBUSY` to make the mount read-only while
+    /// files are open for writing.
     pub fn remount(&self, path: impl AsPath, flags: MountFlags) -> io::Result<()> {
         self.inner.remount(self.base(), path.as_path_bytes(), flags).map_err(error)
     }
 
-    /// Unmounts `path`: `umount2(2)`. After the last mount of a file system its caches are released before this
-    /// returns; with `DETACH`, when its last open file is closed.
+    /// Unmounts `path`: `umount2(2)`. If this is the last mount of a file system, the call releases
+    /// the caches of the file system before it returns; with `DETACH`, they are released when the
+    /// last open file is closed.
     ///
     /// # Errors
-    /// `EPERM`; `EINVAL` if nothing is mounted there; `EBUSY` for the root of the namespace and, without `DETACH`, if a
-    /// file is open, a context has its working directory there, or another mount is on it. [`View::holders`] lists
-    /// them.
+    /// `EPERM`; `EINVAL` if nothing is mounted there; `EBUSY` for the root of the namespace and,
+    /// without `DETACH`, if a file is open, a context has its working directory there, or another
+    /// mount is on `path`. [`View::holders`] lists these users.
     pub fn unmount(&self, path: impl AsPath, flags: UnmountFlags) -> io::Result<()> {
         self.inner.unmount(self.base(), path.as_path_bytes(), flags).map_err(error)
     }
 
-    /// Free space of the file system at `path`, and the flags of the mount on which the walk ended:
-    /// `statvfs(3)`.
+    /// Returns the free space of the file system at `path`, and the flags of the mount on which the
+    /// walk ended: `statvfs(3)`.
     ///
     /// # Errors
     /// `ENOSYS` if the file system does not report it.
@@ -101,7 +105,7 @@ impl View {
         self.inner.statvfs(self.base(), path.as_path_bytes()).map_err(error)
     }
 
-    /// The users that keep the file system at `path` busy: open files, directories, working
+    /// Returns the users that keep the file system at `path` busy: open files, directories, working
     /// directories of contexts. Visits all its cached entries: for reports.
     ///
     /// # Errors

@@ -28,13 +28,13 @@ impl View {
     /// Renames, replacing a file or empty directory at the new name: `rename(2)`.
     ///
     /// # Errors
-    /// `EINVAL` into itself; `ENOTEMPTY`, `EISDIR`, `ENOTDIR`; `EBUSY` for `.`, `..`, `/` and mount points; `EXDEV` to
-    /// another mount.
+    /// `EINVAL` for a directory into itself; `ENOTEMPTY`, `EISDIR`, `ENOTDIR`; `EBUSY` for `.`,
+    /// `..`, `/` and mount points; `EXDEV` to another mount.
     pub fn rename(&self, from: impl AsPath, to: impl AsPath) -> io::Result<()> {
         self.rename_with(from, to, RenameFlags::default())
     }
 
-    /// [`View::rename`] that replaces nothing, or exchanges two names: `renameat2(2)`.
+    /// As [`View::rename`], but by `flags` replaces nothing or exchanges two names: `renameat2(2)`.
     ///
     /// # Errors
     /// As for [`View::rename`]; `EEXIST` with `NOREPLACE`; `ENOENT` with `EXCHANGE`; `EINVAL` for both.
@@ -42,7 +42,7 @@ impl View {
         self.move_name(self.path_at(&from), self.path_at(&to), flags)
     }
 
-    /// [`View::rename_with`] to a path from another directory.
+    /// As [`View::rename_with`], but to a path that starts from another directory.
     ///
     /// # Errors
     /// As for [`View::rename_with`]; `EXDEV` for a directory of another tree.
@@ -53,7 +53,7 @@ impl View {
     /// Removes the name of a file that is not a directory: `unlink(2)`.
     ///
     /// # Errors
-    /// `EISDIR` for a directory; `EPERM` in a sticky one; `EBUSY` for a mount point.
+    /// `EISDIR` for a directory; `EPERM` in a sticky directory; `EBUSY` for a mount point.
     pub fn remove_file(&self, path: impl AsPath) -> io::Result<()> {
         self.inner.unlink(self.base(), path.as_path_bytes()).map_err(error)
     }
@@ -64,7 +64,7 @@ impl View {
         self.inner.rename(from, to, flags).map_err(error)
     }
 
-    /// `to_dir` with the context of this view: for operations with two paths.
+    /// Returns `to_dir` with the context of this view: for operations with two paths.
     pub(super) fn as_seen_from(&self, to_dir: &Dir) -> View {
         match to_dir.held() {
             Some(held) => self.at(held.clone(), to_dir.limits()),

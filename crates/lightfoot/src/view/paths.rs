@@ -23,9 +23,9 @@ use vfs::Resolve;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl View {
-    /// The path without symbolic links, `.` and `..`: `realpath(3)`. Absolute; with `BENEATH` relative to the `Dir`
-    /// (`.` for the `Dir` itself), so that it can be walked again from there. With `IN_ROOT` its first slash is the
-    /// `Dir`.
+    /// Returns the path without symbolic links, `.` and `..`: `realpath(3)`. The path is absolute.
+    /// With `BENEATH` it is relative to the `Dir` (`.` for the `Dir` itself), so that it can be
+    /// walked again from the `Dir`. With `IN_ROOT` its first slash stands for the `Dir`.
     ///
     /// # Errors
     /// As for every walk.
@@ -40,8 +40,8 @@ impl View {
         Ok(path_buf(path))
     }
 
-    /// Why a walk of `path`, its last symbolic link followed, fails; `None` if it succeeds now. For reports: it walks
-    /// many times.
+    /// Returns why a walk of `path` fails, where the last symbolic link is followed; `None` if the
+    /// walk succeeds now. For reports: the call walks many times.
     #[must_use]
     #[cold]
     pub fn explain(&self, path: impl AsPath) -> Option<WalkFailure> {

@@ -1,16 +1,18 @@
 //! Removing a directory and all below it, by handles.
 //!
 //! # What it is
-//! Each directory on the way is opened once, as a directory and not through a symbolic link, and its entries are
-//! removed by name from that handle. A thread that renames directories meanwhile, or replaces one by a symbolic link,
-//! cannot make it remove anything but the contents of the directories that it opened. It does not recurse: a tree may
-//! be deeper than the stack.
+//! Each directory on the way is opened once, as a directory and not through a symbolic link, and
+//! its entries are removed by name from that handle. A thread that renames directories meanwhile,
+//! or replaces one by a symbolic link, cannot make it remove anything but the contents of the
+//! directories that it opened. The code does not recurse, since a tree may be deeper than the stack
+//! allows.
 //!
 //! # What it is not
-//! Atomic: others see it half done, and entries made meanwhile may stay, with `ENOTEMPTY`.
+//! Atomic: other threads see a half-emptied directory, and entries made during the call may stay,
+//! with `ENOTEMPTY`.
 //!
 //! # How it is locked
-//! Each removal by itself.
+//! Each removal has its own locks.
 //!
 //! # Where it comes from
 //! CVE-2022-21658, the race of `std::fs::remove_dir_all`, and its fix.
@@ -69,7 +71,8 @@ impl View {
     fn remove_or_enter(&self, dir: &OpenFile, entry: &vfs::DirEntry) -> Result<Option<OpenFile>, Errno> {
         let base = self.within_limits(dir);
         let mut is_dir = entry.kind == vfs::S_IFDIR;
-        // Its type may have changed since it was listed; each further round needs another change by another thread.
+        // The entry's type may have changed since the listing. Each further round of this loop
+        // needs a change by another thread.
         loop {
             let outcome = if is_dir {
                 self.open_to_empty(base, &entry.name).map(Some)
@@ -90,7 +93,7 @@ impl View {
     }
 }
 
-/// Another thread may have removed it first.
+/// Turns `ENOENT` into success: another thread may have removed the entry first.
 fn there_or_not(removed: Result<(), Errno>) -> Result<(), Errno> {
     match removed {
         Err(Errno::ENOENT) => Ok(()),

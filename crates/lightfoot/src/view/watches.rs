@@ -21,7 +21,8 @@ use std::io;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl View {
-    /// Watches what `path` leads to, with room for as many events as `inotify(7)` has. See [`View::watch_with`].
+    /// Watches the file or directory at `path`, with a queue as long as the queue of `inotify(7)`.
+    /// See [`View::watch_with`].
     ///
     /// # Errors
     /// `EACCES` without read permission.
@@ -29,9 +30,10 @@ impl View {
         self.watch_with(path, scope, vfs::DEFAULT_QUEUED_EVENTS)
     }
 
-    /// Watches what `path` leads to: a file, a directory and its entries, or with [`Scope::Subtree`](crate::Scope) all
-    /// below it on its file system. The queue holds at most `capacity` events, then one overflow event. The watch keeps
-    /// the place busy, as an open file does.
+    /// Watches the file at `path`; or the directory with its entries; or, with
+    /// [`Scope::Subtree`](crate::Scope), all files below the directory on its file system. The
+    /// queue holds at most `capacity` events, then one overflow event. The watch keeps the file
+    /// system busy, as an open file does.
     ///
     /// # Errors
     /// `EACCES` without read permission.

@@ -38,7 +38,7 @@ use vfs::SetXattr;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl View {
-    /// The value of the extended attribute `name`: `getxattr(2)`.
+    /// Returns the value of the extended attribute `name`: `getxattr(2)`.
     ///
     /// # Errors
     /// `ENODATA`, `EOPNOTSUPP`; `ERANGE` for an empty name or one of more than 255 bytes; `EACCES`.
@@ -70,7 +70,7 @@ impl View {
         self.inner.remove_xattr(self.base(), path.as_path_bytes(), true, name.as_ref()).map_err(error)
     }
 
-    /// The names of all extended attributes that the caller may see: `listxattr(2)`.
+    /// Returns the names of all extended attributes that the caller may see: `listxattr(2)`.
     ///
     /// # Errors
     /// The file system's.
@@ -128,7 +128,7 @@ impl View {
     }
 }
 
-/// The names of `std`.
+/// Returns the names of `std`.
 pub(crate) fn os_strings(names: Vec<Box<[u8]>>) -> Vec<OsString> {
     names.into_iter().map(|name| OsString::from_vec(name.into_vec())).collect()
 }

@@ -5,20 +5,20 @@
 //! it adds the counts to the shared sums when they are large enough, may start a change of size, and moves a run of
 //! [`RUN`] buckets if a change is under way. So the others read one word of the table and write none but the index's.
 //!
-//! A table grows when it has more nodes than buckets: to four times the buckets if it has reached
-//! this size within twice as many operations as it has buckets (a burst that will continue), else
-//! to twice. It shrinks when it has been sparse for as many operations as it has buckets, to the
-//! size that its nodes need: threads that remove and make again the same nodes neither shrink nor
-//! grow it.
+//! A table grows when it has more nodes than buckets. If it was filled within twice as many
+//! operations as it has buckets (a burst that will continue), it gets four times the buckets,
+//! otherwise twice. A table shrinks when it has been sparse for as many operations as it has
+//! buckets, to the size that its nodes need. So threads that remove and make again the same nodes
+//! neither shrink nor grow it.
 //!
 //! # What it is not
 //! Exact: the sums lack counts that indexes have not added, up to 63 nodes and [`OPERATIONS_BATCH`]
 //! operations each.
 //!
 //! # How it is locked
-//! A thread that starts a change has the resize mutex, which is only tried. Movers claim runs by an
-//! add to `cursor`, and lock one old bucket, and under it one new one. The [table](super) has the
-//! invariants.
+//! A thread that starts a change of size has the resize mutex, which threads only try to lock.
+//! Threads that move buckets claim runs of them by an add to `cursor`. They lock one old bucket,
+//! and under its lock one new bucket. The [table](super) has the invariants.
 //!
 //! # Where it comes from
 //! J. Triplett, P. McKenney, J. Walpole, "Resizable, Scalable, Concurrent Hash Tables via Relativistic Programming"
@@ -87,7 +87,8 @@ impl Sums {
         self.nodes.load(Relaxed)
     }
 
-    /// The number of buckets that a table of `buckets` should have after these nodes and operations, if another.
+    /// Returns the number of buckets that a table of `buckets` should have after these nodes and
+    /// operations, if another.
     fn wanted(&self, nodes: i64, operations: u16, buckets: usize, min_buckets: usize) -> Option<usize> {
         // Relaxed, here and below: sums and marks of time, for guesses.
         let nodes = self.nodes.fetch_add(nodes as isize, Relaxed) + nodes as isize;
@@ -118,7 +119,7 @@ fn split(counts: u64) -> (i64, u16) {
     ((counts as i64) >> NODES, counts as u16)
 }
 
-/// Whether a turn must add these counts of an index to the sums.
+/// Returns whether a turn must add these counts of an index to the sums.
 #[inline]
 fn must_add(counts: u64) -> bool {
     let (nodes, operations) = split(counts);
@@ -188,8 +189,9 @@ impl<N: HashNode> HashTable<N> {
     #[cold]
     #[inline(never)]
     fn move_buckets(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, table: &Table, next: &Table, limit: usize) {
-        // Relaxed, both: claims a run of buckets; each bucket's lock orders the rest. First a load: when all are claimed, the
-        // threads that come until the last one is moved write nothing.
+        // Relaxed, both: they only claim a run of buckets; the lock of each bucket orders its
+        // contents. The load comes first, so that threads write nothing once all buckets are
+        // claimed.
         if table.cursor.0.load(Relaxed) > table.mask {
             return;
         }
@@ -236,12 +238,13 @@ impl<N: HashNode> HashTable<N> {
         set(bucket, MOVED);
     }
 
-    /// Makes the next table the current one. Readers may still use the old one: until their grace period ends it stays
-    /// a raw pointer, as `Table::new` made it, because a box or a unique reference would claim it alone.
+    /// Makes the next table the current one. Readers may still use the old table: until their grace
+    /// period ends it stays a raw pointer, as `Table::new` made it, because a box or a unique
+    /// reference would claim to be the only user.
     #[cold]
     fn finish(&self, domain: &RcuDomain, table: &Table) {
-        // Relaxed, both: `current` is `table`, and only this thread, which moved its last bucket, changes it; its
-        // successor was seen through `successor`.
+        // Relaxed, both: `current` is `table`, and only this thread, which moved the last bucket of
+        // `table`, changes `current`. The next table was seen through `successor`.
         let (old, next) = (self.current.load(Relaxed), table.next.load(Relaxed));
         debug_assert!(core::ptr::eq(old, table));
         let bytes = table.bytes();

@@ -252,7 +252,7 @@ pub(super) fn node_of<'g, N>(word: usize) -> &'g N {
     unsafe { &*((word - PTR) as *const N) }
 }
 
-/// The word that ends a bucket's chain.
+/// Returns the word that ends a bucket's chain.
 #[inline]
 pub(super) fn end_of(bucket: &AtomicUsize) -> usize {
     core::ptr::from_ref(bucket) as usize

@@ -58,7 +58,7 @@ impl Waits {
         guard
     }
 
-    /// The sums of the ranks, in the order of `names`.
+    /// Returns the sums of the ranks, in the order of `names`.
     pub(super) fn sums<'a>(&'a self, names: &'static [&'static str]) -> impl Iterator<Item = RankWaits> + 'a {
         names.iter().enumerate().map(|(level, &name)| {
             let start = RankWaits { name, ..RankWaits::default() };

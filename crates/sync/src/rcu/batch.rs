@@ -112,13 +112,14 @@ pub(super) struct Batch {
 unsafe impl Send for Batch {}
 
 impl Batch {
-    /// An empty batch with its room.
+    /// Returns an empty batch with its room.
     pub(super) fn with_room() -> Box<Self> {
         let callbacks = Vec::with_capacity(BATCH_CALLBACKS);
         Box::new(Self { callbacks, bytes: 0, done: None, next: core::ptr::null_mut() })
     }
 
-    /// An empty batch that sets `done`, and wakes the threads parked on it: to [`DONE`], or [`REFUSED`].
+    /// Returns an empty batch that sets `done`, and wakes the threads parked on it: to [`DONE`], or
+    /// [`REFUSED`].
     pub(super) fn marker(done: Arc<AtomicU32>) -> Box<Self> {
         Box::new(Self { callbacks: Vec::new(), bytes: 0, done: Some(done), next: core::ptr::null_mut() })
     }

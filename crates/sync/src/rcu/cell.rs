@@ -10,8 +10,9 @@
 //! - [`RawRcu`] is one word; loading and replacing are `unsafe`. For objects where eight bytes count.
 //!
 //! # Invariants
-//! 1. The pointer of a [`RawRcu`] is null or came from `Box::into_raw`. The cell owns it until it is swapped out; then
-//!    it is freed after a grace period of the cell's domain.
+//! 1. The pointer of a [`RawRcu`] is null or came from `Box::into_raw`. The cell owns the value
+//!    until the pointer is swapped out; the value is freed after a grace period of the cell's
+//!    domain.
 //! 2. An [`Rcu`] or [`RcuOption`] uses only guards and domains of address `domain`; the pointer of an [`Rcu`] is never
 //!    null.
 
@@ -23,8 +24,9 @@ use prim::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
-/// An owned, nullable pointer that is read under a [`ReadGuard`] and replaced through an [`RcuDomain`], one word wide.
-/// The caller guarantees that both are of one domain; [`RcuOption`] checks it.
+/// An owned, nullable pointer that is read under a [`ReadGuard`] and replaced through an
+/// [`RcuDomain`], one word wide. The caller guarantees that guard and cell are of one domain;
+/// [`RcuOption`] checks it.
 pub struct RawRcu<T: Send + Sync + 'static> {
     pointer: AtomicPtr<T>,
     owned: PhantomData<Box<T>>,
@@ -35,7 +37,7 @@ fn into_raw<T>(value: Option<Box<T>>) -> *mut T {
 }
 
 impl<T: Send + Sync + 'static> RawRcu<T> {
-    /// A cell that holds `value`.
+    /// Returns a cell that holds `value`.
     #[must_use]
     pub fn new(value: Option<Box<T>>) -> Self {
         Self { pointer: AtomicPtr::new(into_raw(value)), owned: PhantomData }
@@ -48,7 +50,7 @@ impl<T: Send + Sync + 'static> RawRcu<T> {
         self.pointer.load(Relaxed).is_null()
     }
 
-    /// The value now, for as long as the guard lives.
+    /// Returns the value now, for as long as the guard lives.
     ///
     /// # Safety
     /// Each [`RawRcu::replace`] of this cell during the life of the guard gets the domain of the guard.
@@ -79,7 +81,7 @@ impl<T: Send + Sync + 'static> RawRcu<T> {
         }
     }
 
-    /// The value, to change in place.
+    /// Returns the value, to change in place.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         // Relaxed: the synchronisation that made this thread the only user also ordered the stores to the pointer.
         let pointer = self.pointer.load(Relaxed);
@@ -142,7 +144,7 @@ impl<T: Send + Sync + 'static> Rcu<T> {
         Self { inner: RcuOption::some(domain, value) }
     }
 
-    /// The value now, for as long as the guard lives.
+    /// Returns the value now, for as long as the guard lives.
     ///
     /// # Panics
     /// If the guard is of another domain.
@@ -191,7 +193,7 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
         Self { raw: RawRcu::new(Some(Box::new(value))), domain: domain.address() }
     }
 
-    /// The value now, if any, for as long as the guard lives.
+    /// Returns the value now, if any, for as long as the guard lives.
     ///
     /// # Panics
     /// If the guard is of another domain.
@@ -226,7 +228,7 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
         unsafe { self.raw.replace(domain, value, heap_bytes) };
     }
 
-    /// The value, if any, to change in place.
+    /// Returns the value, if any, to change in place.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.raw.get_mut()
     }

@@ -10,16 +10,17 @@
 //!              epoch (44 bits) | count  in `count` (20 bits) sections, the outermost entered in that epoch
 //! epoch        number (44 bits) | 1     what the outermost entry stores; a grace period adds 1 to the number
 //! ```
-//! One word holds both, and the stored values do not depend on loaded ones, so the loop "enter, leave" is not a
-//! dependency chain through memory.
+//! One word holds epoch and count, and the stored values do not depend on loaded values, so the
+//! loop "enter, leave" is not a dependency chain through memory.
 //!
 //! # Invariants
 //! 1. Only the thread that owns the slot's index (`prim::cpu`) writes `state`. An index changes hands through a mutex,
 //!    so the next owner sees what the last one wrote.
-//! 2. A section entered and not left keeps `state` at the epoch of the outermost entry, or an older one, with a count
-//!    of 1 or more. A section that is leaked (forgotten, or dropped after its thread returned the index) keeps it so
-//!    for ever: no later grace period ends. That is a stall, never a use after free, also for the next owner of the
-//!    index, whose sections then all nest in the leaked one.
+//! 2. A section entered and not left keeps `state` at the epoch of the outermost entry, or at an
+//!    older epoch, with a count of 1 or more. A leaked section (forgotten, or dropped after its
+//!    thread returned the index) keeps `state` so for ever: no later grace period ends. This is a
+//!    stall, never a use after free, even for the next owner of the index: all its sections nest in
+//!    the leaked section.
 //! 3. A section that did not see a store made before [`Readers::start`] holds an epoch older than the one `start`
 //!    returned, and the scan after `start` sees it. Proof: had it read the new epoch, the Acquire there would make it
 //!    see the store. So it read an older one, and its entry's fence precedes `start`'s fence (or it would see the
@@ -175,7 +176,7 @@ impl<P> Readers<P> {
         Section { slot, id, not_send: PhantomData }
     }
 
-    /// Whether the calling thread is in a section.
+    /// Returns whether the calling thread is in a section.
     pub(crate) fn is_inside(&self) -> bool {
         // Relaxed: the owner reads its own store.
         self.slots.this().state.load(Relaxed) != 0
@@ -209,7 +210,7 @@ impl<P> Readers<P> {
         if self.era == prim::era::current() { Ok(()) } else { Err(Refused::Forked) }
     }
 
-    /// Whether the grace period that [`Readers::start`] began has ended.
+    /// Returns whether the grace period that [`Readers::start`] began has ended.
     pub(crate) fn has_passed(&self, target: u64) -> bool {
         self.slots.iter().all(|slot| slot.is_past(target))
     }
@@ -227,7 +228,7 @@ impl<P> Readers<P> {
         })
     }
 
-    /// The calling thread's `P`.
+    /// Returns the calling thread's `P`.
     #[inline(always)]
     pub(crate) fn this(&self) -> &P {
         &self.slots.this().own
@@ -238,7 +239,7 @@ impl<P> Readers<P> {
         self.slots.iter().map(|slot| &slot.own)
     }
 
-    /// Whether readers execute a full fence.
+    /// Returns whether readers execute a full fence.
     pub(crate) fn has_fences(&self) -> bool {
         self.asymmetric.is_fence()
     }
@@ -258,7 +259,7 @@ pub(crate) struct Section<'r, P> {
 }
 
 impl<'r, P> Section<'r, P> {
-    /// The calling thread's `P`.
+    /// Returns the calling thread's `P`.
     #[inline(always)]
     pub(crate) fn own(&self) -> &'r P {
         &self.slot.own

@@ -5,8 +5,9 @@
 //!        the reclaimer thread, or a deferring thread (`poll`), or `barrier`, where there is no thread
 //! ```
 //!
-//! One consumer at a time takes the handed batches, waits for a grace period, runs them, oldest first, and then looks
-//! again; so when a marker batch is run, every batch handed before it has been run.
+//! One consumer at a time takes the handed batches of callbacks, waits for a grace period, runs the
+//! batches, oldest first, and then looks for more. So when a marker batch is run, every batch
+//! handed before the marker has been run.
 //!
 //! If no grace period can begin ([`Refused`]), batches stay where they are, their markers inform
 //! the threads in `barrier`, and the next call of the consumer tries again. In the child of a fork
@@ -102,7 +103,7 @@ impl Inner {
         Self { readers: Readers::new(fences), reclaim }
     }
 
-    /// Whether the calling thread runs a callback of this domain.
+    /// Returns whether the calling thread runs a callback of this domain.
     pub(super) fn is_in_callback(&self) -> bool {
         // Relaxed: only this thread itself can have stored its own index.
         prim::cpu::is(self.reclaim.consumer.load(Relaxed))

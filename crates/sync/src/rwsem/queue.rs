@@ -1,9 +1,10 @@
 //! The threads that wait for a [`RawRwSem`](super::RawRwSem), first come first served.
 //!
 //! # What it is
-//! A doubly linked list of nodes on the waiters' own stacks, and the word on which each waiter sleeps. It is reached
-//! only under the wait lock. The thread that grants the lock cuts the granted waiters off the head under the wait lock,
-//! and wakes them after releasing it.
+//! A doubly linked list of nodes on the waiters' own stacks, and the word on which each waiter
+//! sleeps. Threads reach the list only under the wait lock. The thread that grants the semaphore
+//! cuts the granted waiters off the head under the wait lock, and wakes them after it has released
+//! the wait lock.
 //!
 //! # What it is not
 //! The policy: `RawRwSem::grant` decides which waiters come in.
@@ -22,8 +23,9 @@
 //! # Invariants
 //! 1. A node is in the queue exactly while its `links.queued` is set; all links are reached under the wait lock, except
 //!    `next` of a node that was cut off, which its granter reads.
-//! 2. A node lives while it is queued, and after it was cut off until the state in which its waiter leaves: waiters
-//!    leave `sleep` by that state or after `remove`, under the wait lock, has unlinked it.
+//! 2. A node lives while it is queued. After it was cut off, it lives until the state in which its
+//!    waiter leaves. A waiter leaves `sleep` in that state, or after `remove` has unlinked the node
+//!    under the wait lock.
 //! 3. A node is cut off once, and the [`Granted`] it is in is woken once.
 //!
 //! # Orderings
@@ -76,9 +78,9 @@ impl Waiter {
         Self { kind, state: AtomicU32::new(WAITING), links: UnsafeCell::new(Links::default()) }
     }
 
-    /// Sleeps until the lock is granted to this waiter, which must have been queued. When `deadline_ns` of the
-    /// monotonic clock has come, calls `give_up`, which must [remove](Queue::remove) the waiter and return whether it
-    /// did; if so, returns `false`.
+    /// Sleeps until the lock is granted to this waiter, which must be queued. At `deadline_ns` of
+    /// the monotonic clock it calls `give_up`, which must try to [remove](Queue::remove) the
+    /// waiter, and return whether it did. Returns `false` if the waiter was removed.
     pub(super) fn sleep(&self, deadline_ns: Option<i64>, give_up: impl FnOnce() -> bool) -> bool {
         // Relaxed if it succeeds: the granter's swap comes after it. ORDERING: Acquire if it fails pairs with the
         // Release in `Granted::wake`: what the granter saw of former holders comes with the lock.
@@ -145,7 +147,8 @@ impl Queue {
     /// Appends `waiter`.
     ///
     /// # Safety
-    /// The waiter lives and stays where it is until it leaves [`Waiter::sleep`], which its thread calls next.
+    /// The waiter lives, and is not moved, until it leaves [`Waiter::sleep`], which its thread
+    /// calls next.
     pub(super) unsafe fn push(&mut self, waiter: &Waiter) {
         let node = NonNull::from(waiter);
         let prev = self.tail.replace(node);
@@ -191,8 +194,9 @@ impl Queue {
         unsafe { waiter.change(change) };
     }
 
-    /// The longest run of waiters at the head that can come in together: all readers up to the first writer, or one
-    /// writer. Their kind, their number, and the last one.
+    /// Returns the longest run of waiters at the head that can come in together: all readers up to
+    /// the first writer, or one writer. The result is their kind, their number, and the last
+    /// waiter.
     pub(super) fn batch(&self) -> Option<Batch> {
         let mut last = self.head?;
         // SAFETY: invariant 2: it is queued, so it lives.

@@ -30,8 +30,8 @@
 //! Every change of the count is a read-modify-write, so strays do not hide the Release of a holder.
 //!
 //! # Invariants
-//! 1. A writer is in while its share is in a count to which it was added when there were no shares at all. So there is
-//!    at most one, and while it is in, other shares are strays.
+//! 1. A writer is in if its share was added to a count without any share, until the share is
+//!    subtracted. So at most one writer is in, and while it is in, other shares are strays.
 //! 2. A reader is in while its share is in and, at some moment since it was added, the count had no
 //!    writer's share. After that moment 1 keeps writers out.
 //! 3. `WAITERS` is set exactly while the queue has waiters, as seen under the wait lock. `HANDOFF` is set only with it.
@@ -85,7 +85,7 @@ pub struct RawRwSem<P: SlowPath = EarlyExit> {
 }
 
 impl RawRwSem {
-    /// A free semaphore. (`default()` makes one with another slow path.)
+    /// Returns a free semaphore. (`default()` makes one with another slow path.)
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -273,9 +273,9 @@ impl<P: SlowPath> RawRwSem<P> {
         came_in
     }
 
-    /// Waits for a moment while a writer is in, which may be about to leave, and comes in if no share is left; also
-    /// before queued threads, unless the head has been passed over. It does not wait for readers: they may stay long,
-    /// and others may join them.
+    /// Waits for a moment for a writer that is in, which may be about to leave, and comes in if no
+    /// share is left: even before queued threads, unless the head of the queue has been passed
+    /// over. Does not wait for readers: they may stay long, and others may join them.
     fn spin(&self) -> bool {
         for _ in 0..ROUNDS {
             // Relaxed: only a hint; the exchange decides.

@@ -28,15 +28,16 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The signature of the same key in the group that has this secret: a random number of the group. Two keys, of one group
-    /// or of two, have the same signature by a chance of 2^-128 if their groups differ.
+    /// Returns the signature of the same key in the group that has this secret: a random number of
+    /// the group. Two keys, of one group or of two, have the same signature by a chance of 2^-128
+    /// if their groups differ.
     #[must_use]
     pub fn of_group(self, secret: u128) -> Self {
         let sum = (u128::from(self.high) << 64 | u128::from(self.low)).wrapping_add(secret);
         Self { low: sum as u64, high: (sum >> 64) as u64 }
     }
 
-    /// Its two words.
+    /// Returns the two words of the signature.
     #[must_use]
     pub fn words(self) -> [u64; 2] {
         [self.low, self.high]
@@ -100,7 +101,7 @@ impl Key {
     }
 }
 
-/// The last 16 bytes, or all of fewer, in a way that no two strings of one length share.
+/// Returns the last 16 bytes, or all of fewer, in a way that no two strings of one length share.
 #[inline(always)]
 fn last_block(bytes: &[u8]) -> [u64; 2] {
     if let Some(last) = bytes.last_chunk::<16>() {

@@ -1,9 +1,10 @@
 //! How a put finds room in a table of signatures: entries move to their other lines, as in cuckoo hashing.
 //!
 //! # What it is
-//! If all four ways of a signature are in use, [`SignatureTable::put`] moves one of the four entries to its other line, after
-//! it has moved one of that line's entries away, if it must. So a table that is filled to three quarters keeps nearly all
-//! entries. If this fails too, an entry makes room: one that is old, or any.
+//! If all four ways of a signature are in use, [`SignatureTable::put`] moves one of the four
+//! entries to its other line. If that line is full, it moves an entry of that line away first. So a
+//! table that is three quarters full keeps nearly all entries. If the moves fail, an entry is
+//! overwritten: an old one, or any.
 //!
 //! # How it is ordered
 //! See [`signature_table`](super).
@@ -21,11 +22,11 @@ const MOVES: u32 = if cfg!(loom) { 1 } else { 2 };
 /// How useful an entry is, by its word of checks, to a put that needs room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Worth {
-    /// It will never be used again: its room counts as vacant.
+    /// The entry will never be used again: its room counts as vacant.
     Useless,
-    /// It is replaced before a current one.
+    /// The entry is replaced before a current entry.
     Old,
-    /// It is replaced if no other entry can be.
+    /// The entry is replaced only if no other entry can be.
     Current,
 }
 
@@ -49,7 +50,8 @@ impl SignatureTable {
         // Where all ways are in use, the signature chooses one.
         let turn = if cfg!(loom) { 0 } else { signature.high as usize % 4 };
         let uses = self.ways(signature).enumerate().map(|(way, entry)| match entry.use_for(signature, &worth) {
-            // The one that a lookup reads first. (Threads that put one signature at one time can make two entries of it.)
+            // The entry that a lookup reads first. (Threads that put one signature at one time can
+            // make two entries of it.)
             found @ (Use::Own | Use::Vacant) => (found, way, entry),
             other => (other, way ^ turn, entry),
         });
@@ -61,7 +63,7 @@ impl SignatureTable {
         entry.write(signature, address, check);
     }
 
-    /// Whether a way of `signature` is vacant.
+    /// Returns whether a way of `signature` is vacant.
     #[must_use]
     pub fn has_room(&self, signature: Signature) -> bool {
         self.ways(signature).any(Entry::is_vacant)
@@ -87,7 +89,7 @@ impl SignatureTable {
         })
     }
 
-    /// An entry of a line that was moved away, and up to `moves` entries in all with it.
+    /// Returns an entry of a line that was moved away, and up to `moves` entries in all with it.
     fn vacate(&self, line: usize, moves: u32) -> Option<&Entry> {
         self.entries_of(line).find(|entry| self.move_from(line, entry, moves))
     }
@@ -122,13 +124,14 @@ impl Entry {
         place >> ADDRESS == 0 && place & BUSY == 0
     }
 
-    /// A guess.
+    /// Returns a guess of the entry's signature.
     fn signature(&self) -> Signature {
         // Relaxed: `move_to` looks again.
         Signature { low: self.signature[0].load(Relaxed), high: self.signature[1].load(Relaxed) }
     }
 
-    /// Moves the entry of `signature` to a vacant place, and leaves its own vacant. Does nothing if either changed.
+    /// Moves the entry of `signature` to the vacant entry `target`, and makes this entry vacant.
+    /// Does nothing if one of the two changed.
     fn move_to(&self, target: &Entry, signature: Signature) -> bool {
         // Relaxed, both: checked by the exchanges.
         let (place, free) = (self.place.load(Relaxed), target.place.load(Relaxed));

@@ -39,8 +39,8 @@ fn offset_in_chunk(address: usize) -> usize {
     address & (CHUNK - 1)
 }
 
-/// The offset of the first side in a chunk. Evaluated for each type at compile time: a type whose
-/// items and sides would not be aligned, apart from each other and inside the chunk is not
+/// Returns the offset of the first side in a chunk. Evaluated for each type at compile time: a type
+/// whose items and sides would not be aligned, apart from each other and inside the chunk is not
 /// compiled.
 const fn first_side<T: Item>() -> usize {
     assert!(size_of::<T>() > 0 && size_of::<T::Side>() > 0, "an item and its side have a size");
@@ -60,7 +60,7 @@ pub(super) const fn used<T: Item>() -> usize {
     used
 }
 
-/// Whether the items of a group, and its sides, have their own pages.
+/// Returns whether the items of a group, and its sides, have their own pages.
 pub(super) fn is_returnable<T: Item>() -> bool {
     let page = if cfg!(loom) { 1 } else { prim::mem::page_size() };
     [GROUP * size_of::<T>(), GROUP * size_of::<T::Side>(), const { first_side::<T>() }]
@@ -68,13 +68,14 @@ pub(super) fn is_returnable<T: Item>() -> bool {
         .all(|bytes| bytes.is_multiple_of(page))
 }
 
-/// The address of an item's chunk, and its index there.
+/// Returns the address of an item's chunk, and its index there.
 pub(super) fn place_of<T: Item>(item: *const T) -> (usize, usize) {
     let offset = offset_in_chunk(item.addr());
     (item.addr() - offset, offset / size_of::<T>())
 }
 
-/// The address of the side of the item at `item`. Arithmetic only; `item` need not be the address of an item.
+/// Returns the address of the side of the item at `item`. Arithmetic only; `item` need not be the
+/// address of an item.
 #[inline(always)]
 #[must_use]
 pub fn side_address<T: Item>(item: *const T) -> *const T::Side {
@@ -84,7 +85,7 @@ pub fn side_address<T: Item>(item: *const T) -> *const T::Side {
     core::ptr::with_exposed_provenance((item.addr() - offset).wrapping_add(behind))
 }
 
-/// The side of an item.
+/// Returns the side of an item.
 ///
 /// # Safety
 /// `item` is in a slab that outlives the borrow.
@@ -95,7 +96,7 @@ pub unsafe fn side<T: Item>(item: &T) -> &T::Side {
     unsafe { &*side_address(item) }
 }
 
-/// The item of a side.
+/// Returns the item of a side.
 ///
 /// # Safety
 /// `side` is in a slab of `T` that outlives the borrow.
@@ -133,7 +134,7 @@ impl<T: Item> Chunk<T> {
         Self { start: start.cast(), memory, written }
     }
 
-    /// The address of the item with this index.
+    /// Returns the address of the item with this index.
     pub(super) fn at(&self, index: usize) -> *mut T {
         self.start.as_ptr().wrapping_add(index)
     }
@@ -142,8 +143,9 @@ impl<T: Item> Chunk<T> {
     /// objects are vacant then. Returns their highest count before.
     ///
     /// # Safety
-    /// The type allows it ([`Item::RETURNS`] and [`is_returnable`]). The objects are written and free, no thread can take
-    /// one meanwhile, and no read section is open in which one may have been found before it was freed.
+    /// - The type allows the call ([`Item::RETURNS`] and [`is_returnable`]).
+    /// - The objects are written and free, and no thread can take one during the call.
+    /// - No read section is open in which a thread may have found an object before it was freed.
     pub(super) unsafe fn discard(&self, first: usize) -> u32 {
         let items = first..first + GROUP;
         // SAFETY: invariant 1; the caller's promise.

@@ -126,7 +126,7 @@ impl<T: Item> Depot<T> {
         self.free.put(self.number_of(item));
     }
 
-    /// The number of an item in the order of the chunks.
+    /// Returns the number of an item in the order of the chunks.
     pub(super) fn number_of(&self, item: *const T) -> usize {
         let (chunk, index) = place_of(item);
         let at = self.addresses.binary_search_by_key(&chunk, |&(address, _)| address).expect("an item of this slab");

@@ -1,9 +1,10 @@
 //! Which items of a slab are free in its depot, and which groups of them are.
 //!
 //! # What it is
-//! A word of bits for each group of items, and three sets of groups: *partial* (some items are free), *whole* (all are)
-//! and *bare* (all are, and their memory was returned). Items are taken from partial groups first, the lowest first, so
-//! that others become whole; then from whole ones; then from bare ones, which takes memory.
+//! A word of bits for each group of items, and three sets of groups: *partial* (some items are
+//! free), *whole* (all items are free) and *bare* (all items are free, and their memory was
+//! returned). Items are taken from partial groups first, the lowest first, so that other groups
+//! become whole; then from whole groups; then from bare groups, which takes memory.
 //!
 //! # What it is not
 //! The memory: it works with indexes alone, and no `unsafe`.
@@ -64,7 +65,7 @@ impl FreeItems {
         }
     }
 
-    /// An item to hand out: its index, and whether its group was bare before this call.
+    /// Returns an item to hand out: its index, and whether its group was bare before this call.
     pub(super) fn take(&mut self) -> Option<(usize, bool)> {
         let group = self.partial.first().or_else(|| self.whole.first()).or_else(|| self.bare.first())?;
         let old = self.words[group];
@@ -81,7 +82,8 @@ impl FreeItems {
         Some((group * GROUP + index, was_bare))
     }
 
-    /// A whole group that is more than may stay when there are `groups` in all, the highest one. Its items are taken.
+    /// Returns the highest *whole* group (all its items are free), if more groups are whole than
+    /// may stay when there are `groups` in all. Takes the group's items.
     pub(super) fn take_surplus(&mut self, groups: usize) -> Option<usize> {
         let in_use = groups.saturating_sub(self.whole.len + self.bare.len + self.returning);
         // A reader that stays in its section must not keep all of the memory from its next use.

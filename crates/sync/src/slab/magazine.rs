@@ -1,13 +1,13 @@
 //! The magazines of a slab, and their trade with the depot.
 //!
 //! # What it is
-//! A list of free items for each CPU index. An empty one takes items from the depot, a full one gives the older half of
-//! its items back.
+//! A magazine is a list of free items, one for each CPU index. An empty magazine takes items from
+//! the depot; a full magazine returns the older half of its items.
 //!
 //! # What it is not
-//! Of one size: where threads often wait for the depot, magazines trade more items at a time
-//! (`Trade` in `crates/sync/src/slab/depot.rs`). Neither is it small then: a magazine holds up to
-//! twice as many as it trades.
+//! Of one size: if threads often wait for the depot, magazines trade more items at a time (`Trade`
+//! in `crates/sync/src/slab/depot.rs`). Nor always small: a magazine holds up to twice as many
+//! items as it trades at a time.
 //!
 //! # How it is locked
 //! Only the owner of its index touches a magazine; the depot has a mutex. The [slab](super) has the

@@ -53,7 +53,8 @@ struct Stem {
     _pad: [AtomicU64; 22],
 }
 
-// SAFETY: the link is a word of the side, which nothing else uses. Both parts are atomics; vacant ones hold zeros.
+// SAFETY: the link is a word of the side, which nothing else uses. Item and side are atomics; their
+// vacant values are zeros.
 unsafe impl Item for Leaf {
     type Side = Stem;
     const RETURNS: bool = true;

@@ -66,7 +66,7 @@ impl<'t> Tree<'t> {
         write_all(&file, 0, contents)
     }
 
-    /// All files below a directory, with their handles.
+    /// Returns all files below a directory, with their handles.
     fn list(&self, dir: &str, all: &mut Vec<Known>) -> Outcome {
         let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
         let open = self.at.open(Base::CWD, format!("{dir}/").as_bytes(), flags, 0).or_fail("opening a directory")?;

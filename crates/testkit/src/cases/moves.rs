@@ -4,7 +4,7 @@ use crate::fixture::Fixture;
 use crate::outcome::{OrFail, Outcome, needs, same};
 use vfs::{Errno, RenameFlags};
 
-/// Whether the file system has renames. If not, checks that it refuses them.
+/// Returns whether the file system has renames. If not, checks that it refuses them.
 fn has_rename(c: &Fixture) -> Result<bool, crate::outcome::Failure> {
     if !c.features().rename {
         c.write("/file", b"")?;

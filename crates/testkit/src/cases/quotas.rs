@@ -19,7 +19,7 @@ struct Shared<'c> {
 /// directory.
 type State = ([u64; 4], Vec<u8>, Vec<String>);
 
-/// The byte that the cases write at an offset.
+/// Returns the byte that the cases write at an offset.
 fn byte_at(at: u64) -> u8 {
     (at % 251) as u8
 }
@@ -182,7 +182,7 @@ fn check_growth(shared: &Shared<'_>, file: &OpenFile) -> Outcome {
 /// A way of making the file `/d/more`; of `O_TMPFILE` one without a name.
 type Make = fn(&Context) -> Result<(), Errno>;
 
-/// Each way that the file system has.
+/// Returns each way that the file system has.
 fn makers(c: &Fixture) -> Vec<Make> {
     let features = c.features();
     let mut makers: Vec<Make> =

@@ -8,7 +8,7 @@ const OWNER: u32 = 1000;
 const FRIEND: u32 = 2000;
 const STRANGER: u32 = 3000;
 
-/// A context of another user in the same tree.
+/// Returns a context of another user in the same tree.
 fn of_user(c: &Fixture, user: u32) -> Context {
     let context = c.of(Credentials::user(user, user, &[]));
     context.set_umask(0o077);

@@ -1,6 +1,6 @@
 //! One request to a [`Store`](super::Store), as its hooks see it.
 //!
-//! Plain values. Own code.
+//! Plain values.
 
 use vfs::{Inode, OpenFlags, Position, Rename, SetAttr, Want};
 

@@ -20,7 +20,7 @@ const PAGE: usize = 4096;
 /// Bytes that can be written to a file at most. Unwritten bytes take no memory.
 const MAX_LEN: usize = 1 << 30;
 
-/// The storage of contents of this length, in bytes.
+/// Returns the storage of contents of this length, in bytes.
 pub(super) fn storage_of(len: usize) -> u64 {
     (len.div_ceil(PAGE) * PAGE) as u64
 }
@@ -54,7 +54,7 @@ pub(super) struct Nodes {
 }
 
 impl Node {
-    /// The storage of its contents, in bytes.
+    /// Returns the storage of its contents, in bytes.
     pub(super) fn storage(&self) -> u64 {
         storage_of(self.contents.len())
     }
@@ -70,45 +70,45 @@ impl Node {
 }
 
 impl Nodes {
-    /// An empty root directory with the number `root`.
+    /// Returns an empty root directory with the number `root`.
     pub(super) fn new(root: u64) -> Self {
         let attr = Attr { ino: root, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
         let node = Node { attr, names: 1, ..Node::default() };
         Self { nodes: BTreeMap::from([(root, node)]), entries: BTreeMap::new(), last_node: root, last_cookie: 0 }
     }
 
-    /// The file of this number: `ESTALE`.
+    /// Returns the file of this number: `ESTALE`.
     pub(super) fn get(&self, node: u64) -> Result<&Node, Errno> {
         self.nodes.get(&node).ok_or(Errno::ESTALE)
     }
 
-    /// The file of this number: `ESTALE`.
+    /// Returns the file of this number: `ESTALE`.
     pub(super) fn get_mut(&mut self, node: u64) -> Result<&mut Node, Errno> {
         self.nodes.get_mut(&node).ok_or(Errno::ESTALE)
     }
 
-    /// All files, those without a name included.
+    /// Returns all files, those without a name included.
     pub(super) fn all(&self) -> impl Iterator<Item = &Node> {
         self.nodes.values()
     }
 
-    /// The number that `name` in `dir` leads to: `ENOENT`.
+    /// Returns the number that `name` in `dir` leads to: `ENOENT`.
     pub(super) fn find(&self, dir: u64, name: &[u8]) -> Result<u64, Errno> {
         self.entries.get(&(dir, name.to_vec())).map(|entry| entry.node).ok_or(Errno::ENOENT)
     }
 
-    /// The file of this number, if it has a name: `ESTALE`.
+    /// Returns the file of this number, if it has a name: `ESTALE`.
     pub(super) fn by_id(&self, node: u64, valid: Valid) -> Result<NewInode, Errno> {
         if self.get(node)?.names == 0 { Err(Errno::ESTALE) } else { self.new_inode(node, valid) }
     }
 
-    /// A name of the file of this number, and its directory: `ESTALE`.
+    /// Returns a name of the file of this number, and its directory: `ESTALE`.
     pub(super) fn name_of(&self, node: u64) -> Result<(u64, &[u8]), Errno> {
         let mut entries = self.entries.iter().filter(|(_, entry)| entry.node == node);
         entries.next().map(|((dir, name), _)| (*dir, &**name)).ok_or(Errno::ESTALE)
     }
 
-    /// The file as a lookup returns it.
+    /// Returns the file as a lookup returns it.
     pub(super) fn new_inode(&self, node: u64, valid: Valid) -> Result<NewInode, Errno> {
         let Node { attr, contents, xattrs, .. } = self.get(node)?;
         let link_body = (attr.kind() == S_IFLNK).then(|| contents.as_slice().into());
@@ -195,7 +195,8 @@ impl Nodes {
         self.entries.range(range).map(|((_, name), entry)| (name.as_slice(), *entry))
     }
 
-    /// The entries of `dir` whose cookies are above `after`, with their cookies, in the order of these.
+    /// Returns the entries of `dir` whose cookies are above `after`, with their cookies, in the
+    /// order of these.
     pub(super) fn list(&self, dir: u64, after: u64) -> Vec<(DirEntry, u64)> {
         let later = self.entries_of(dir).filter(|(_, entry)| entry.cookie > after);
         let entry = |(name, Entry { node, cookie }): (&[u8], Entry)| {

@@ -8,7 +8,7 @@
 //!
 //! # Where it comes from
 //! The rules of Linux (`fs/quota/dquot.c`): a file counts for its owner, also when another user writes it; a change of owner moves
-//! the charge or fails; a privileged caller is not limited. Own code.
+//! the charge or fails; a privileged caller is not limited.
 
 use super::nodes::{Node, Nodes, storage_of};
 use vfs::{Errno, NewNode};
@@ -57,7 +57,8 @@ impl Limit {
         if node.attr.uid == user { Ok(()) } else { self.check(nodes, user, Amount::of(node)) }
     }
 
-    /// Where the contents of the file of this number must end, so that its owner stays within the quota: `ESTALE`.
+    /// Returns where the contents of the file of this number must end, so that its owner stays
+    /// within the quota: `ESTALE`.
     pub(super) fn most(self, nodes: &Nodes, node: u64) -> Result<u64, Errno> {
         let node = nodes.get(node)?;
         let Some(quota) = self.0 else { return Ok(u64::MAX) };
@@ -76,7 +77,7 @@ impl Limit {
     }
 }
 
-/// The use of `user`.
+/// Returns the use of `user`.
 fn owned(nodes: &Nodes, user: u32) -> Amount {
     nodes.all().filter(|node| node.attr.uid == user).map(Amount::of).fold(Amount::default(), Amount::and)
 }

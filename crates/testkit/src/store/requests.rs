@@ -1,6 +1,6 @@
 //! The requests to a [`Store`]: each runs its hooks before and after the answer.
 //!
-//! As [`vfs::FileSystem`]; own code.
+//! As [`vfs::FileSystem`].
 
 use super::call::Call;
 use super::nodes::Nodes;
@@ -13,14 +13,14 @@ use vfs::{
 };
 
 impl Store {
-    /// The return value of a change that has been made.
+    /// Returns the return value of a change that has been made.
     fn returned(&self, nodes: &Nodes, parts: &[Part]) -> After {
         let parts = parts.iter().filter(|_| self.0.options.returns_attributes);
         let found = parts.filter_map(|(add, node)| Some((add, nodes.get(*node).ok()?.attr)));
         found.fold(After::NONE, |after, (add, attr)| add(after, attr))
     }
 
-    /// The quota for a change by this caller.
+    /// Returns the quota for a change by this caller.
     fn limit(&self, request: &Request) -> Limit {
         Limit(self.0.options.quota.filter(|_| !request.privileged))
     }
@@ -61,12 +61,12 @@ fn rename(
     Ok(())
 }
 
-/// The id of a file: its number, which no other file ever has.
+/// Returns the id of a file: its number, which no other file ever has.
 fn id_of(node: u64) -> FileId {
     FileId::new(&node.to_le_bytes()).expect("eight bytes")
 }
 
-/// The number in an id: `ESTALE`.
+/// Returns the number in an id: `ESTALE`.
 fn node_of(id: &FileId) -> Result<u64, Errno> {
     id.as_bytes().try_into().map(u64::from_le_bytes).map_err(|_| Errno::ESTALE)
 }

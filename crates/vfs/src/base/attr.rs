@@ -53,13 +53,13 @@ pub struct Attr {
 }
 
 impl Attr {
-    /// The file type bits of the mode.
+    /// Returns the file type bits of the mode.
     #[must_use]
     pub fn kind(&self) -> u32 {
         self.mode & S_IFMT
     }
 
-    /// Whether this is a directory.
+    /// Returns whether this is a directory.
     #[must_use]
     pub fn is_dir(&self) -> bool {
         self.kind() == S_IFDIR

@@ -1,8 +1,9 @@
 //! Cancellation: another thread ends the wait of a caller.
 //!
 //! # What it is
-//! A [`Cancel`] is set once, by any thread. A thread carries one while it runs [`Cancel::scope`], and it cancels the calls on trees
-//! that the thread makes there. A file system finds it by its [`Request`](crate::Request).
+//! Any thread may set a [`Cancel`], once. While a thread runs [`Cancel::scope`] it carries the
+//! handle, and the handle cancels the calls on trees that the thread makes. A file system finds the
+//! handle in its [`Request`](crate::Request).
 //!
 //! # What it is not
 //! A deadline, which a request has beside it. It is not a part of the request either: a call that nobody can cancel must not pay, and
@@ -58,14 +59,14 @@ struct Watches {
 type Act = Box<dyn FnOnce() + Send>;
 
 impl Cancel {
-    /// One that is not cancelled.
+    /// Returns a handle that is not cancelled.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A handle that is not cancelled, and whose cancellation has no effect for the time `patience`
-    /// after this call. So calls that do not take long end as usual.
+    /// Returns a handle that is not cancelled, and whose cancellation has no effect for the time
+    /// `patience` after this call. So calls that do not take long end as usual.
     ///
     /// ```
     /// use lightfoot_vfs::Cancel;
@@ -92,19 +93,21 @@ impl Cancel {
         acts.into_iter().for_each(|(_, act)| act());
     }
 
-    /// Whether it was cancelled, and that has its effect.
+    /// Returns whether the handle was cancelled and the cancellation has its effect now.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.effect_ns().is_some_and(|from_ns| from_ns == 0 || from_ns <= prim::clock::monotonic_ns())
     }
 
-    /// If it was cancelled: from when that has its effect, on the monotonic clock.
+    /// Returns the moment from which the cancellation has its effect, on the monotonic clock;
+    /// `None` if the handle was not cancelled.
     pub(crate) fn effect_ns(&self) -> Option<i64> {
         self.0.is_cancelled.load(Relaxed).then_some(self.0.from_ns)
     }
 
-    /// Has `act` called when it is cancelled, by the thread that cancels, or now if it was; also if that has its effect later. `act` must not
-    /// block. It is not called after the watch is dropped, except by a thread that cancels at that moment.
+    /// Has `act` called by the thread that cancels, or at once if the handle was cancelled before.
+    /// The call comes even if the cancellation takes effect later. `act` must not block. `act` is
+    /// not called after the watch is dropped, except by a thread that cancels at that moment.
     pub fn watch(&self, act: impl FnOnce() + Send + 'static) -> CancelWatch<'_> {
         let mut watches = self.0.watches.lock();
         if self.effect_ns().is_some() {
@@ -118,13 +121,14 @@ impl Cancel {
         CancelWatch { cancel: self, number }
     }
 
-    /// Runs `f`. This cancels the calls on trees that the thread makes in `f`; an outer scope's does not.
+    /// Runs `f`. This handle cancels the calls on trees that the thread makes in `f`; the handle of
+    /// an outer scope does not.
     pub fn scope<R>(&self, f: impl FnOnce() -> R) -> R {
         let _outer = Outer(thread::carry(Some(Box::new(self.clone()))));
         f()
     }
 
-    /// The handle that cancels the calls of this thread.
+    /// Returns the handle that cancels the calls of this thread.
     #[must_use]
     pub fn current() -> Option<Self> {
         thread::carried()
@@ -135,7 +139,7 @@ impl Cancel {
 #[must_use = "dropped, it watches no longer"]
 pub struct CancelWatch<'c> {
     cancel: &'c Cancel,
-    /// 0: it was called.
+    /// 0: the act was called.
     number: u64,
 }
 

@@ -17,12 +17,12 @@ use prim::atomic::AtomicU32;
 /// The most that a call may take, in nanoseconds; `None`: without a limit. One word, since each open file gets a copy.
 pub(crate) type Timeout = Option<NonZeroU64>;
 
-/// The timeout of `ns` nanoseconds; 0 becomes 1.
+/// Returns the timeout of `ns` nanoseconds; 0 becomes 1.
 pub(crate) fn timeout_of(ns: Option<u64>) -> Timeout {
     ns.map(|ns| NonZeroU64::MIN.saturating_add(ns.saturating_sub(1)))
 }
 
-/// The moment `ns` nanoseconds after the call, on the monotonic clock.
+/// Returns the moment `ns` nanoseconds after the call, on the monotonic clock.
 pub(crate) fn moment_in(ns: u64) -> i64 {
     prim::clock::monotonic_ns().saturating_add_unsigned(ns)
 }
@@ -35,12 +35,12 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// The moment `at_ns` on the monotonic clock; `None`: never.
+    /// Returns the moment `at_ns` on the monotonic clock; `None`: never.
     pub(crate) fn at(at_ns: Option<i64>) -> Self {
         Self { at_ns }
     }
 
-    /// The moment `timeout` after the call; `None`: never.
+    /// Returns the moment `timeout` after the call; `None`: never.
     pub(crate) fn after(timeout: Option<Duration>) -> Self {
         let from_now = |timeout: Duration| moment_in(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
         Self { at_ns: timeout.map(from_now) }

@@ -12,13 +12,13 @@ macro_rules! errnos {
         impl Errno {
             $(#[doc = $text] pub const $name: Errno = Errno($number);)*
 
-            /// The symbolic name; `"E?"` for a number that this crate never returns.
+            /// Returns the symbolic name; `"E?"` for a number that this crate never returns.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self.0 { $($number => stringify!($name),)* _ => "E?" }
             }
 
-            /// A description of the error.
+            /// Returns a description of the error.
             #[must_use]
             pub fn text(self) -> &'static str {
                 match self.0 { $($number => $text,)* _ => "Unknown error" }
@@ -71,13 +71,13 @@ errnos! {
 }
 
 impl Errno {
-    /// An error that the host returned.
+    /// Returns an error that the host returned.
     #[must_use]
     pub const fn from_raw(number: i32) -> Self {
         Self(number)
     }
 
-    /// The number, for `std::io::Error::from_raw_os_error`.
+    /// Returns the number, for `std::io::Error::from_raw_os_error`.
     #[must_use]
     pub fn raw(self) -> i32 {
         self.0

@@ -7,7 +7,7 @@
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The time `ns` nanoseconds after the epoch; negative: before it.
+/// Returns the time `ns` nanoseconds after the epoch; negative: before it.
 #[must_use]
 pub fn to_system_time(ns: i64) -> SystemTime {
     let distance = Duration::from_nanos(ns.unsigned_abs());

@@ -61,16 +61,16 @@ bitflags! {
         /// Data bypass the host's cache, if there is a host: buffers, offsets and lengths must then
         /// be aligned as it requires.
         const DIRECT = 0o40_000;
-        /// It must be a directory.
+        /// The file must be a directory.
         const DIRECTORY = 0o200_000;
-        /// It must not be a symbolic link.
+        /// The file must not be a symbolic link.
         const NOFOLLOW = 0o400_000;
         /// Do not record accesses; for the owner.
         const NOATIME = 0o1_000_000;
         /// A reference to a place, not an open file: nothing can be read or written.
         const PATH = 0o10_000_000;
-        /// A file without a name, on the file system of the directory at the path;
-        /// [`Context::link`](crate::Context::link) gives it a name, unless `EXCL` is set too.
+        /// Creates a file without a name, on the file system of the directory at the path.
+        /// [`Context::link`](crate::Context::link) can name the file later, unless `EXCL` is set.
         const TMPFILE = 0o20_000_000 | 0o200_000;
     }
 
@@ -136,13 +136,13 @@ impl OpenFlags {
     /// Flags that have a meaning with `PATH`.
     const WITH_PATH: Self = Self::PATH.union(Self::DIRECTORY).union(Self::NOFOLLOW);
 
-    /// Whether the file can be read.
+    /// Returns whether the file can be read.
     #[must_use]
     pub const fn can_read(self) -> bool {
         matches!(self.bits() & 3, 0 | 2) && !self.contains(Self::PATH)
     }
 
-    /// Whether the file can be written.
+    /// Returns whether the file can be written.
     #[must_use]
     pub const fn can_write(self) -> bool {
         matches!(self.bits() & 3, 1 | 2) && !self.contains(Self::PATH)
@@ -153,7 +153,7 @@ impl OpenFlags {
         if self.contains(Self::PATH) { self & Self::WITH_PATH } else { self }
     }
 
-    /// The permissions that an existing file must grant.
+    /// Returns the permissions that an existing file must grant.
     pub(crate) fn mask(self) -> u32 {
         let read = if self.can_read() { MAY_READ } else { 0 };
         let write = if self.can_write() || self.contains(Self::TRUNC) { MAY_WRITE } else { 0 };
@@ -177,13 +177,13 @@ impl Resolve {
         }
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     #[inline(always)]
     pub(crate) const fn is_plain(self) -> bool {
         self.difference(Self::PROTECTED_LINKS).is_empty()
     }
 
-    /// Whether the start of the walk is its root.
+    /// Returns whether the start of the walk is its root.
     #[inline(always)]
     pub(crate) const fn is_scoped(self) -> bool {
         self.intersects(Self::BENEATH.union(Self::IN_ROOT))

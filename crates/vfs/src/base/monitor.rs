@@ -1,8 +1,9 @@
 //! A value that threads wait for.
 //!
 //! # How it is locked
-//! One mutex around the value, a leaf. A waiter reads `changes` under it, and parks while that is unchanged; a thread that changes the
-//! value changes `changes` under the mutex too, and wakes afterwards. So no wake is lost, and relaxed accesses suffice: the mutex
+//! One mutex guards the value; it is a leaf. A waiter reads `changes` under the mutex, and parks
+//! while `changes` is unchanged. A thread that changes the value also changes `changes` under the
+//! mutex, and then wakes the waiters. So no wake is lost, and relaxed accesses suffice: the mutex
 //! orders them.
 //!
 //! # Where it comes from

@@ -27,7 +27,7 @@ impl ShortName {
     /// Longest short name.
     pub(crate) const MAX: usize = 16;
 
-    /// The name's bytes.
+    /// Returns the name's bytes.
     pub(crate) fn bytes(self) -> NameBytes {
         let mut bytes = [0; Self::MAX];
         bytes[..8].copy_from_slice(&self.words[0].to_le_bytes());
@@ -35,13 +35,13 @@ impl ShortName {
         NameBytes { bytes, len: self.len }
     }
 
-    /// Whether the name is `.` or `..`.
+    /// Returns whether the name is `.` or `..`.
     #[inline(always)]
     pub(crate) fn is_dots(self) -> bool {
         matches!((self.words[0], self.len), (0x2e, 1) | (0x2e2e, 2))
     }
 
-    /// Whether it has a NUL byte, which no name of an entry has.
+    /// Returns whether it has a NUL byte, which no name of an entry has.
     #[inline(always)]
     pub(crate) fn has_nul(self) -> bool {
         let [low, high] = self.words.map(u128::from);
@@ -103,7 +103,7 @@ impl<'a> Named<'a> {
 pub(crate) struct NameKey([u64; 2]);
 
 impl NameKey {
-    /// A key from the system's random numbers.
+    /// Returns a key from the system's random numbers.
     pub(crate) fn random() -> Self {
         Self([prim::seed::random_u64() | 1, prim::seed::random_u64() | 1])
     }
@@ -151,7 +151,7 @@ pub(crate) fn short(name: &[u8]) -> Option<ShortName> {
     (name.len() <= ShortName::MAX).then(|| ShortName { words: words_of(name), len: name.len() })
 }
 
-/// The first 16 bytes of `bytes`, padded with zeros, as two words.
+/// Returns the first 16 bytes of `bytes`, padded with zeros, as two words.
 #[inline(always)]
 pub(crate) fn words_of(bytes: &[u8]) -> [u64; 2] {
     let bytes = &bytes[..bytes.len().min(ShortName::MAX)];
@@ -191,7 +191,8 @@ impl<'p> Components<'p> {
         self.path
     }
 
-    /// The positions of `/` among the 64 bytes from `from` on, as bits; the end of the path counts as one.
+    /// Returns the positions of `/` among the 64 bytes from `from` on, as bits; the end of the path
+    /// counts as one.
     #[inline(always)]
     pub(crate) fn delimiters(&self, from: usize) -> u64 {
         // One compare for all four loads.
@@ -221,7 +222,7 @@ impl<'p> Components<'p> {
         self.delimiters(from)
     }
 
-    /// The component of `len` bytes (at most 16) at `start`.
+    /// Returns the component of `len` bytes (at most 16) at `start`.
     #[inline(always)]
     pub(crate) fn short_at(&self, start: usize, len: usize) -> ShortName {
         let words = match prim::bytes::load_16(self.path, start) {
@@ -240,7 +241,8 @@ fn slashes_at(path: &[u8], at: usize) -> u64 {
     prim::bytes::load_16(path, at).map_or(0, slashes)
 }
 
-/// The last slash of a path, if it is among the last 16 bytes, and what is behind it, perhaps nothing.
+/// Returns the last slash of a path, if it is among the last 16 bytes, and what is behind it,
+/// perhaps nothing.
 #[inline(always)]
 pub(crate) fn last_name(path: &[u8]) -> Option<(usize, ShortName)> {
     let Some(from) = path.len().checked_sub(16) else {
@@ -254,7 +256,7 @@ pub(crate) fn last_name(path: &[u8]) -> Option<(usize, ShortName)> {
     Some((from + at as usize, ShortName { words: [name as u64, (name >> 64) as u64], len: 15 - at as usize }))
 }
 
-/// The slashes of a path of fewer than 16 bytes.
+/// Returns the slashes of a path of fewer than 16 bytes.
 #[inline(always)]
 fn slashes_under_16(path: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (path.first_chunk::<8>(), path.last_chunk::<8>()) {
@@ -276,7 +278,7 @@ fn slashes(bytes: u128) -> u64 {
 mod tests {
     use super::*;
 
-    /// The components by the plain method.
+    /// Returns the components by the plain method.
     fn split(path: &[u8]) -> Vec<&[u8]> {
         path.split(|&byte| byte == b'/').collect()
     }

@@ -12,8 +12,9 @@ const MODE: u32 = 0o177_777;
 /// The word of a birth that is not kept.
 pub(crate) const NO_BIRTH: i64 = i64::MIN;
 
-/// Attributes of an inode at one moment, packed into a cache line as the inode keeps them, and its birth, which lies in another
-/// line. A query copies them and unpacks what its caller reads.
+/// Attributes of an inode at one moment, packed into a cache line as in the inode, and the inode's
+/// birth, which lies in another line. A query copies line and birth, and unpacks only the
+/// attributes that its caller reads.
 ///
 /// | word | lower half | upper half |
 /// |---|---|---|
@@ -29,7 +30,7 @@ pub struct PackedAttr {
 }
 
 impl PackedAttr {
-    /// A copy of an inode's first line, and of the word of its birth.
+    /// Returns a copy of an inode's first line, and of the word of its birth.
     #[inline(always)]
     pub(crate) fn new(line: Line, birth: i64) -> Self {
         Self { line, birth }
@@ -42,13 +43,13 @@ impl PackedAttr {
         (self.birth != NO_BIRTH).then_some(self.birth)
     }
 
-    /// These attributes, with that birth.
+    /// Returns these attributes, with that birth.
     #[must_use]
     pub(crate) fn with_birth(self, birth: Option<i64>) -> Self {
         Self { birth: birth.unwrap_or(NO_BIRTH), ..self }
     }
 
-    /// The attributes.
+    /// Returns the attributes.
     #[inline]
     #[must_use]
     pub fn unpack(&self) -> Attr {
@@ -106,13 +107,13 @@ impl core::fmt::Debug for PackedAttr {
     }
 }
 
-/// The number that an inode keeps for both: pages of storage, or the device number of a device
-/// node.
+/// Returns the number that an inode keeps for both: pages of storage, or the device number of a
+/// device node.
 pub(crate) fn extra(attr: &Attr) -> u32 {
     if is_device(attr.mode) { attr.rdev } else { u32::try_from(attr.blocks / BLOCKS_PER_PAGE).unwrap_or(u32::MAX) }
 }
 
-/// The device number and the blocks that [`extra`] made into one number.
+/// Returns the device number and the blocks that [`extra`] made into one number.
 #[inline(always)]
 pub(crate) fn sharded_extra(mode: u32, extra: u32) -> (u32, u64) {
     if is_device(mode) { (extra, 0) } else { (0, u64::from(extra) * BLOCKS_PER_PAGE) }

@@ -103,7 +103,7 @@ impl Pool {
                 // The panic hook has reported a panic, and a waiting caller sees that the work was
                 // dropped.
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(work.1)) {
-                    // Its drop may panic, too.
+                    // The drop of the payload may panic, too.
                     core::mem::forget(payload);
                 }
                 continue;

@@ -95,7 +95,8 @@ impl SuperBlock {
         }
     }
 
-    /// The initial ACLs of a new entry in a directory with a default ACL; applies the ACL to `mode`.
+    /// Returns the initial ACLs of a new entry in a directory with a default ACL; applies the ACL
+    /// to `mode`.
     pub(crate) fn new_acls(&self, dir: &Inode, mode: &mut u32) -> Option<Acls> {
         let guard = self.domain.read();
         let default = dir.acl(&guard)?.default.as_ref()?;
@@ -165,7 +166,7 @@ impl SuperBlock {
     }
 }
 
-/// The ACLs in a file system's answer, if there are any.
+/// Returns the ACLs in a file system's answer, if there are any.
 pub(crate) fn acls_of(new: &NewInode) -> Option<Acls> {
     Acls::some(new.access_acl.clone(), new.default_acl.clone())
 }

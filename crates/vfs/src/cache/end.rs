@@ -48,7 +48,7 @@ impl SuperBlock {
             self.bury(dead);
             return;
         }
-        // It has a holder, so it must hold its parent, for `..` and reverse paths.
+        // The dentry has a holder, so it must hold its parent, for `..` and reverse paths.
         dir.count.get();
         dentry.update_object(|object| object.with(ObjectFlags::PARENT_PINNED));
         self.unpin_ref(dentry);
@@ -56,9 +56,10 @@ impl SuperBlock {
 
     /// Kills `dentry`, which has no holder and no name, unless another thread takes a reference first.
     ///
-    /// That calls the file system. So inside a read section, unless the file system never waits, it
-    /// is left to the next put outside of one, the next step of a ref-walk or the end of the
-    /// superblock, whichever comes first. Meanwhile the dentry has a count of zero.
+    /// The end of a dentry calls the file system. So inside a read section, unless the file system
+    /// never waits, the end is left to the next put outside of a section, the next step of a
+    /// ref-walk or the end of the superblock, whichever comes first. Until that moment the dentry
+    /// has a count of zero.
     #[cold]
     pub(super) fn last_put(&self, dentry: &Dentry) {
         if !self.never_waits && self.domain.is_reading() {

@@ -51,7 +51,7 @@ impl Fallback {
         Fallback::Restart,
     ];
 
-    /// The reason's name in tables.
+    /// Returns the reason's name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -14,15 +14,15 @@
 //! # How it is locked
 //! No lock. The mark is cleared with the answer, if nothing has set it again since the request
 //! began: a reader meanwhile requests the attributes itself. An answer replaces only the attributes
-//! that were there at the time of the request: if they changed since, they stay, marked stale. Mode
-//! and owner are replaced separately, so that changes of size and times, which are frequent, cannot
-//! keep an old right alive; if they changed too, the attributes stay too old.
+//! that were there at the time of the request: attributes that changed since stay, marked stale.
+//! Mode and owner are replaced separately, so that the frequent changes of size and times cannot
+//! keep an old right alive. If mode or owner changed since, the attributes stay too old.
 //!
 //! # Times of validity
 //! A walk by name revalidates an expired name, and its attributes with it. A file that is held
 //! (root and working directory, handles, open files, the roots of mounts) is used without its name:
-//! its users request its attributes when they are older than the time of validity that the file
-//! system gave, or were invalidated ([`Inode::is_old`]).
+//! its users request the attributes when these are older than the file system's time of validity,
+//! or were invalidated ([`Inode::is_old`]).
 //!
 //! # Where it comes from
 //! `STATX_ATTR` validity of FUSE (`attr_valid`) and NFS (`NFS_INO_INVALID_ATTR`) in Linux.
@@ -40,7 +40,7 @@ use crate::slots::slot::dentry_beside;
 use prim::atomic::{Ordering::SeqCst, fence};
 
 impl SuperBlock {
-    /// The attributes of `inode`, which is held.
+    /// Returns the attributes of `inode`, which the caller holds.
     ///
     /// # Errors
     /// Errors of [`crate::FileSystem::attributes`].
@@ -114,8 +114,8 @@ impl SuperBlock {
         }
     }
 
-    /// The body of the symbolic link at `dentry`, which is held; requested from the file system if it is not
-    /// in memory.
+    /// Returns the body of the symbolic link at `dentry`, which the caller holds; requests the body
+    /// from the file system if it is not in memory.
     ///
     /// # Errors
     /// The file system's answer.

@@ -6,10 +6,10 @@
 //! names to the cache needs no table: each of its names came through the cache.
 //!
 //! # How it is locked
-//! A find runs under RCU and then takes a reference, unless the last one was put. The lock of a
-//! node's bucket decides which of several threads inserts its inode ([`Inodes::add_unless_there`]),
-//! so that one node has one inode. An inode is inserted before its life begins, so the thread whose
-//! inode was not inserted has nothing to take back.
+//! A search runs under RCU. It then takes a reference on the inode, unless the last reference was
+//! put. The lock of a node's bucket decides which of several threads inserts its inode
+//! ([`Inodes::add_unless_there`]), so that one node has one inode. An inode is inserted before its
+//! life begins, so the thread whose inode was not inserted has nothing to take back.
 //!
 //! A node's ACLs are replaced under the lock of the node. Nodes share these locks by their hash.
 //!
@@ -45,7 +45,7 @@ const LOCKS: usize = if cfg!(loom) { 1 } else { 256 };
 const MIN_BUCKETS: usize = if cfg!(loom) { 4 } else { 1024 };
 
 impl Inodes {
-    /// The table of a file system that keeps its own names, or none.
+    /// Returns the table of a file system that keeps its own names, or none.
     pub(crate) fn new(domain: &RcuDomain, is_kept: bool) -> Self {
         Self {
             table: is_kept.then(|| Arc::new(InodeTable::new(domain, MIN_BUCKETS, ()))),
@@ -54,7 +54,7 @@ impl Inodes {
         }
     }
 
-    /// The lock of a node's ACLs, which it shares with others.
+    /// Returns the lock of a node's ACLs, which it shares with others.
     pub(crate) fn lock(&self, node: u64) -> &Mutex<()> {
         // The table takes the low bits.
         &self.locks[(node_hash(node) >> 32) as usize & (self.locks.len() - 1)].0
@@ -66,12 +66,12 @@ impl Inodes {
         self.doubles.store(true, Relaxed);
     }
 
-    /// Whether a node may have two inodes.
+    /// Returns whether a node may have two inodes.
     pub(crate) fn has_doubles(&self) -> bool {
         self.doubles.load(Relaxed)
     }
 
-    /// Whether inodes can be found by node.
+    /// Returns whether inodes can be found by node.
     pub(crate) fn is_kept(&self) -> bool {
         self.table.is_some()
     }
@@ -83,8 +83,8 @@ impl Inodes {
         }
     }
 
-    /// Adds `inode`, whose life has not begun, unless its node has an inode: then returns that
-    /// inode, whose first name is in the cache, or was.
+    /// Adds `inode`, whose life has not begun, unless its node already has an inode. Returns that
+    /// other inode, whose first name is, or was, in the cache.
     pub(crate) fn add_unless_there<'s>(&self, sb: &'s SuperBlock, inode: &Inode) -> Option<InodeRef<'s>> {
         let table = self.table.as_ref()?;
         loop {
@@ -110,7 +110,7 @@ impl Inodes {
         }
     }
 
-    /// A reference on the inode of `node` in `sb`, whose table this is.
+    /// Returns a reference on the inode of `node` in `sb`, whose table this is.
     pub(crate) fn get<'s>(&self, sb: &'s SuperBlock, node: u64) -> Option<InodeRef<'s>> {
         let is_it = |inode: &Inode| inode.node() == node && inode.is_alive();
         let found = find_inode(sb.slots(), &sb.domain.read(), self.table.as_ref()?, node_hash(node), is_it)?;

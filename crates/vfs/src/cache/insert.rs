@@ -76,7 +76,7 @@ impl SuperBlock {
         Named::new(name, self.hash(name))
     }
 
-    /// The hash of `name` in the table.
+    /// Returns the hash of `name` in the table.
     #[inline]
     pub(crate) fn hash(&self, name: &[u8]) -> u64 {
         match &self.rules {
@@ -85,7 +85,7 @@ impl SuperBlock {
         }
     }
 
-    /// The hash of the last name of a path, which is `short` if it is short, in the table.
+    /// Returns the hash of the last name of a path, which is `short` if it is short, in the table.
     #[inline(always)]
     pub(crate) fn hash_again(&self, name: &[u8], short: Option<ShortName>) -> u64 {
         match short {
@@ -127,7 +127,8 @@ impl SuperBlock {
         self.table().find_sure(guard, entry_hash(dir, hash), |entry| entry.is_short(dir, wanted, name))
     }
 
-    /// The entry of a name in the locked directory `dir`, positive or negative. It stays while the lock is held.
+    /// Returns the entry of a name in the locked directory `dir`, positive or negative. It stays
+    /// while the lock is held.
     pub(crate) fn cached<'d>(&self, dir: &'d Dentry, named: Named<'_>) -> Option<&'d Dentry> {
         let guard = self.domain.read();
         self.lookup_rcu(&guard, dir, named).and_then(|entry| entry_of(dir, entry))
@@ -181,8 +182,8 @@ impl SuperBlock {
         Ok(())
     }
 
-    /// Begins the write section of `slot`, and the life of the inode in it, unless its node has an inode already: then returns the
-    /// slot, and that inode.
+    /// Begins the write section of `slot`, and the life of the inode in it. If the inode's node has
+    /// an inode already, returns the slot and that other inode instead.
     #[inline]
     pub(super) fn begin_unless_there<'s>(
         &'s self,
@@ -336,9 +337,10 @@ impl SuperBlock {
         dentry.update_flags(&self.paths, |object| object.without(ObjectFlags::CHECKED).with(checked_flag(new.valid)));
     }
 
-    /// Removes the positive entry `dentry`, whose name has the hash `hash`, from the directory `dir`, which is locked, or `names`
-    /// of it. Its file loses `links` links at `now`. Holders of the dentry keep it. In the caller's section, if there is one: of
-    /// a quick file system.
+    /// Removes the positive entry `dentry`, whose name has the hash `hash`, from the directory
+    /// `dir`; the caller has locked `dir`, or the `names` of its shard. The file loses `links`
+    /// links at `now`. Holders keep the dentry. Runs in the caller's section, if there is one: of a
+    /// file system that never waits.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "the place of an entry, and what goes with it")]
     pub(crate) fn delete_in(
@@ -449,9 +451,9 @@ impl SuperBlock {
         }
     }
 
-    /// Takes a count on `dentry` unless it is dead. The caller found it in its current read
-    /// section, or has the lock of its directory: the memory of a slot that was freed earlier may
-    /// be returned to the system.
+    /// Takes a count on `dentry` unless it is dead. The caller found the dentry in its current read
+    /// section, or has the lock of the dentry's directory. Otherwise the slot could be free, and
+    /// its memory returned to the system.
     pub(crate) fn pin(&self, dentry: &Dentry) -> Option<DentryRef> {
         match DentryRef::unless_dead(self.slots(), dentry) {
             Ok(pinned) => Some(pinned),
@@ -491,7 +493,7 @@ pub(super) fn begin(slot: FreeSlot<'_>) -> &Dentry {
     dentry
 }
 
-/// The flag of an entry with an expiry.
+/// Returns the flag of an entry with an expiry.
 fn checked_flag(valid: Valid) -> ObjectFlags {
     if valid == Valid::UntilInvalidated { ObjectFlags::empty() } else { ObjectFlags::CHECKED }
 }

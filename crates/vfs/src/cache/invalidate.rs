@@ -131,8 +131,8 @@ impl SuperBlock {
     }
 }
 
-/// Whether `is_top` holds for `dentry` or a dentry above it. If something moves meanwhile, the result is
-/// arbitrary but harmless.
+/// Returns whether `is_top` holds for `dentry` or a dentry above it. If something moves meanwhile,
+/// the result is arbitrary but harmless.
 fn is_below(dentry: &Dentry, is_top: impl Fn(&Dentry) -> bool) -> bool {
     let mut at = dentry;
     loop {

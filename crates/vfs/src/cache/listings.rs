@@ -85,12 +85,12 @@ impl Listings {
         Self { budget, table: Mutex::new(CachedListings::default()), answered: AtomicU64::new(0) }
     }
 
-    /// The longest listing that is collected, in bytes.
+    /// Returns the length of the longest listing that is collected, in bytes.
     pub(crate) fn most(&self) -> u64 {
         self.budget / 4
     }
 
-    /// The limit of bytes.
+    /// Returns the limit of bytes.
     pub(crate) fn budget(&self) -> u64 {
         self.budget
     }
@@ -116,7 +116,7 @@ impl Listings {
         table.order.push_back(address);
     }
 
-    /// The cached listing of `dir`, if the directory's counter still is `version`.
+    /// Returns the cached listing of `dir`, if the directory's counter still is `version`.
     pub(crate) fn get(&self, dir: &Dentry, version: u64) -> Option<Arc<Whole>> {
         let (address, seq) = key(dir);
         let mut table = self.table.lock();
@@ -129,7 +129,7 @@ impl Listings {
         Some(kept.whole.clone())
     }
 
-    /// Whether a cached listing of `dir` shows that `name` does not exist.
+    /// Returns whether a cached listing of `dir` shows that `name` does not exist.
     pub(crate) fn lacks(&self, dir: &Dentry, version: u64, name: &[u8]) -> bool {
         let lacks = self.get(dir, version).is_some_and(|whole| !whole.has(name));
         if lacks {

@@ -13,7 +13,7 @@ pub(crate) struct Mountpoints {
     on: BTreeMap<usize, u32>,
 }
 
-/// The address of a dentry as a key of tables.
+/// Returns the address of a dentry as a key of tables.
 fn address(dentry: &Dentry) -> usize {
     core::ptr::from_ref(dentry) as usize
 }
@@ -22,7 +22,8 @@ impl Mountpoints {
     /// Counts a mount on `dentry` of `sb`, and makes walks look for it.
     ///
     /// # Errors
-    /// `ENOENT`: its name was removed. `EBUSY`: a thread removes or renames it, in a remote file system.
+    /// `ENOENT`: the name of `dentry` was removed. `EBUSY`: a thread removes or renames `dentry`,
+    /// in a remote file system.
     pub(crate) fn mark(&mut self, sb: &SuperBlock, dentry: &Dentry) -> Result<(), Errno> {
         loop {
             let parent = sb.pin_parent(dentry)?;

@@ -1,14 +1,15 @@
 //! Name locks: one change of a name at a time, while no lock of its directory is held.
 //!
 //! # What it is
-//! A change of a name in a remote file system ([`OwnNames::remote`](crate::OwnNames::remote)) must
-//! not hold its directory's lock during the call. It locks the name instead. A second change of the
-//! name waits until the first one has released it, at most until its deadline. Other names of the
-//! directory can be looked up, listed and changed meanwhile, and the name itself can be looked up.
+//! A thread that changes a name in a remote file system
+//! ([`OwnNames::remote`](crate::OwnNames::remote)) must not hold the directory's lock during the
+//! call. It locks the name instead. A second thread that changes the name waits until the first
+//! thread has released the name, or until its own deadline. Other names of the directory can be
+//! looked up, listed and changed meanwhile, and the name itself can be looked up.
 //!
-//! A directory that is removed, or replaced by a rename, is *closed* first: the thread waits until
-//! no name in it is locked, and holds new locks back until it has released its own names. A thread
-//! that has waited for that finds the directory removed.
+//! Before a thread removes a directory, or replaces it by a rename, it *closes* the directory: it
+//! waits until no name in the directory is locked, and delays new locks until it has released its
+//! own names. A thread whose lock was delayed finds the directory removed.
 //!
 //! # What it is not
 //! A lock of the cache: entries are changed under the directory's lock. A lookup's answer, an
@@ -32,16 +33,17 @@
 //! ```
 //!
 //! # How it is locked
-//! One mutex, a leaf. A locked name comes before the locks of directories ([`Rank::Name`]), so no
-//! thread waits here with one.
+//! One mutex, a leaf. A thread locks names before directories ([`Rank::Name`]), so no thread waits
+//! for a name while it has the lock of a directory.
 //!
 //! A thread that needs two names locks both or none, and waits only while it has none. So a thread
-//! that has a name waits only to close the directory that has this name. It waits for threads with
-//! names in that directory. They do not wait, or wait to close a directory in it, and so on
-//! downwards. The last one does not wait. A directory that moves between directories over another
-//! one is the exception, since it has names in two places. Its thread has the tree's `rename_lock`
-//! from before the lock, so there is one such thread at most. It does not replace an ancestor of
-//! the old name, so a way down from the replaced directory does not lead back to it.
+//! that has locked a name waits only to close the directory with this name, that is for threads
+//! with names in that directory. Each of these does not wait, or waits to close a directory in that
+//! directory, and so on downwards; the lowest thread does not wait. The exception is a move of a
+//! directory to another directory, over a third one: this thread has names in two places. It took
+//! the tree's `rename_lock` before the names, so there is at most one such thread. It does not
+//! replace an ancestor of the old name, so a way down from the replaced directory does not lead
+//! back to the thread.
 //!
 //! # Where it comes from
 //! `i_rwsem` of a directory, one name at a time; the exclusion of `d_alloc_parallel` in Linux.
@@ -100,7 +102,7 @@ impl Table {
         self.names.range((dir, 0)..=(dir, u64::MAX)).next().is_some()
     }
 
-    /// The obstacle that a thread that needs the names must wait for.
+    /// Returns the obstacle that a thread that needs the names must wait for.
     fn obstacle(&mut self, keys: [Key; 2]) -> Option<Turn> {
         for key in keys {
             let turn = match (self.closed.get_mut(&key.0), self.names.get_mut(&key)) {
@@ -260,7 +262,8 @@ impl SuperBlock {
         Ok(Some(NameLocks { of, keys, is_given_back, closed, _ranked: ranked }))
     }
 
-    /// Whether a thread changes the name with the hash `hash` in the locked directory `dir`.
+    /// Returns whether a thread changes the name with the hash `hash` in the locked directory
+    /// `dir`.
     pub(crate) fn is_in_flight(&self, dir: &Dentry, hash: u64) -> bool {
         let Some(of) = self.name_locks.as_deref() else { return false };
         of.0.lock().names.get(&(address(dir), hash)).is_some_and(|name| name.is_in_flight)

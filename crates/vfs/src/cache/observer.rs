@@ -22,16 +22,16 @@ use crate::slots::inode::Inode;
 use prim::shared::{PlainArc as Arc, Weak};
 use sync::Mutex;
 
-/// A keeper of copies of the cache's contents, such as a FUSE session with the kernel behind it. It is
-/// notified of the file systems' invalidations, on the invalidating thread, perhaps inside an RCU section,
-/// by several threads at once. It must not block, nor call the file system.
+/// A keeper of copies of the cache's contents, such as a FUSE session with the kernel behind it.
+/// The thread that invalidates notifies it, perhaps inside an RCU section; several threads may do
+/// so at once. The observer must not block, and must not call the file system.
 pub trait Observer: Send + Sync + 'static {
     /// The entry `name` of the directory is stale. `inode`: the cache's inode there, whose
     /// attributes and contents may be stale, too.
     fn entry(&self, dir: &Identity, name: &[u8], inode: Option<&Identity>);
 
-    /// The entry `name` of the directory is stale, and the file that had it was removed, with its only name. By default the same as
-    /// [`entry`](Self::entry).
+    /// Called when the entry `name` of the directory is stale, and the file with this name was
+    /// removed, with its only name. By default as [`entry`](Self::entry).
     fn removed(&self, dir: &Identity, name: &[u8], inode: &Identity) {
         self.entry(dir, name, Some(inode));
     }

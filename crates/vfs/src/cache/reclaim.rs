@@ -9,14 +9,16 @@
 //! hit stores at most one flag, and only the first hit after the hand. No thread examines more than
 //! [`STEP`] slots for a slot while any is free.
 //!
-//! If none is free, the thread examines up to [`MAX_SCANNED`] slots: the first [`SECOND_CHANCES`]
-//! by the same rule, the others without the second chance. If it can evict none of them, it gives
-//! up with `ENOMEM`, and the next thread examines the slots after those. So in a large cache that
-//! is nearly all held, a slot may be refused although an entry far from the hand could be evicted.
+//! If no slot is free, the thread examines up to [`MAX_SCANNED`] slots: the first
+//! [`SECOND_CHANCES`] by the same rule, the others without the second chance. If it can evict no
+//! entry, it fails with `ENOMEM`, and the next thread examines the slots after these. So in a large
+//! cache with nearly all entries held, a thread may fail although an entry far from the hand could
+//! be evicted.
 //!
-//! An entry is evicted if no lookup found it since it was added or since the hand passed last, it
-//! has no holder, it is not a mount point, and nothing below it is cached. So entries of a single
-//! scan are evicted before entries in use. Negative entries stay longer if they were hit twice.
+//! The hand evicts an entry if no lookup found the entry since it was added or since the hand's
+//! last visit. The entry must have no holder, must not be a mount point, and nothing below it may
+//! be cached. So entries of a single scan are evicted before entries in use. Negative entries stay
+//! longer if they were hit twice.
 //!
 //! Entries of a file system that leaves its names to the cache are its data: they have no limit and
 //! are not evicted.
@@ -80,7 +82,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// How many entries with names of at most 32 bytes the budget has room for.
+    /// Returns how many entries with names of at most 32 bytes the budget has room for.
     #[must_use]
     pub fn names(&self) -> u64 {
         self.entries.max(LEAST) / SLOT
@@ -129,7 +131,7 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Both together.
+    /// Returns the sum of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             evicted: self.evicted + other.evicted,
@@ -171,12 +173,12 @@ impl Share {
         }
     }
 
-    /// The limit of bytes.
+    /// Returns the limit of bytes.
     pub(crate) fn budget(&self) -> u64 {
         self.credits.bound()
     }
 
-    /// The limit of slots.
+    /// Returns the limit of slots.
     pub(crate) fn slots(&self) -> usize {
         usize::try_from(self.budget() / SLOT).unwrap_or(usize::MAX)
     }
@@ -200,7 +202,7 @@ impl Share {
         }
     }
 
-    /// Whether so few slots are free that the clock must move.
+    /// Returns whether so few slots are free that the clock must move.
     fn is_tight(&self) -> bool {
         self.credits.rest_seen() < self.budget() / 16
     }
@@ -221,7 +223,7 @@ pub(crate) enum SlotKind {
 /// The entries without a holder that stay when the hand passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SecondChance {
-    /// Those that were used since it passed last.
+    /// Entries that were used since the hand's last visit.
     Used,
     None,
 }
@@ -261,7 +263,7 @@ impl<'s> FreeSlot<'s> {
         self.slot.as_ref().expect("taken by value").dentry()
     }
 
-    /// The slot, to be made an entry.
+    /// Returns the slot, to be made an entry.
     #[inline]
     pub(crate) fn take(self) -> &'s Dentry {
         core::mem::ManuallyDrop::new(self).slot.take().expect("taken once").dentry()
@@ -277,7 +279,8 @@ impl Drop for FreeSlot<'_> {
 }
 
 impl SuperBlock {
-    /// A slot for a new entry. Entries of directories, and of names, that this thread has locked stay.
+    /// Returns a slot for a new entry. Entries of directories, and of names, that this thread has
+    /// locked stay.
     ///
     /// # Errors
     /// `ENOMEM`: the budget is used up, and each entry among the next [`MAX_SCANNED`] is held.
@@ -403,7 +406,7 @@ impl SuperBlock {
     }
 }
 
-/// Whether an entry has no holder, is not a mount point, and has nothing below it.
+/// Returns whether an entry has no holder, is not a mount point, and has nothing below it.
 fn is_evictable(dentry: &Dentry) -> bool {
     let object = dentry.object();
     object.is_hashed()
@@ -413,7 +416,7 @@ fn is_evictable(dentry: &Dentry) -> bool {
         && dentry.first_child.get().is_none()
 }
 
-/// Whether an entry was not used since the hand passed last; clears the mark of a used one.
+/// Returns whether an entry was not used since the hand passed last; clears the mark of a used one.
 fn is_unused(dentry: &Dentry) -> bool {
     if !dentry.object().is_cold() {
         dentry.update_object(|object| object.with(ObjectFlags::COLD));
@@ -422,7 +425,8 @@ fn is_unused(dentry: &Dentry) -> bool {
     true
 }
 
-/// Whether a negative entry was not hit often enough; lowers its mark by one step otherwise.
+/// Returns whether a negative entry was not hit often enough; lowers its mark by one step
+/// otherwise.
 fn is_unwanted(dentry: &Dentry) -> bool {
     let object = dentry.object();
     if !object.is_hashed() {

@@ -2,12 +2,12 @@
 //!
 //! # What it is
 //! A file system that reports attributes may return, with a change, the attributes after it
-//! ([`After`]): then no request for them follows. The VFS takes a sample of each inode before the
-//! call ([`SuperBlock::watch`]), changes its copies as after any change, which marks them stale,
-//! and at the end replaces them by the call's result ([`PreAttrs::post_attrs`]). It does so only if
-//! nothing but this operation has marked the inode since the sample. Otherwise another change or
-//! answer came in between, of unknown order: the mark stays, and the next reader requests the
-//! attributes.
+//! ([`After`]): then the VFS does not request them. Before the call the VFS takes a sample of each
+//! inode ([`SuperBlock::watch`]). It changes its copies of the attributes as after any change,
+//! which marks the copies stale. At the end it replaces the copies by the call's result
+//! ([`PreAttrs::post_attrs`]), if only this operation has marked the inode since the sample.
+//! Otherwise another change or answer came meanwhile, in unknown order: the mark stays, and the
+//! next reader requests the attributes.
 //!
 //! # How it is locked
 //! No lock but the sequence lock of the inode. Each mark and each answer counts up a number in its

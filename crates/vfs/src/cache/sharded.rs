@@ -13,13 +13,13 @@
 //!    shard lists that the entry and its two neighbours would have.
 //! 5. A merge sorts the entries of the shard lists and puts them before the directory's list, whose
 //!    cookies are lower.
-//! 6. An entry that is renamed over another one takes its place and cookie, also on its shard list.
-//!    So the cookie, and not the address, shows which shard list an entry is on.
+//! 6. An entry that is renamed over another entry takes the other entry's cookie, and its place on
+//!    the shard list. So the cookie, and not the address, shows which shard list an entry is on.
 //! 7. A change of one name, or a rename of two ([`name_pair`]), is the same code with either lock
 //!    ([`NameGuard`]). All other code needs the directory *whole*: [`SuperBlock::lock_dir`] takes
 //!    its lock, merges the shards, and ends the split.
-//! 8. A superblock has some arrays of shards. A directory's address decides which one it may use.
-//!    If another directory has the array, that directory is merged.
+//! 8. A superblock has some arrays of shards. The address of a directory decides which array the
+//!    directory may use. If another directory has this array, that other directory is merged.
 //!
 //! A directory of a file system that keeps its own names is sharded for lookups alone
 //! ([`lookups`]).
@@ -33,9 +33,9 @@
 //!    thread sees all earlier changes in the shards.
 //! 4. A thread holds the locks of shard lists only for a moment, and takes several of them by their
 //!    order. It takes no other lock under them.
-//! 5. A thread that changes a name holds the shard's lock and has seen under it that the slot is
-//!    open for the directory. The directory then keeps its name and stays sharded: its removal and
-//!    its merge need the slot closed.
+//! 5. A thread that changes a name holds the shard's lock, and has seen under the lock that the
+//!    slot is open for the directory. Until it releases the lock the directory keeps its name and
+//!    stays sharded: a removal or a merge must close the slot first.
 //! 6. The inode of a sharded directory is marked stale. So readers of its attributes call
 //!    [`SuperBlock::sharded_attr`], which closes the slot and adds the shards' shares.
 //!
@@ -148,18 +148,19 @@ struct Sums {
     time: i64,
 }
 
-/// The shard of a name with the hash `hash`: not by the bits that choose its bucket.
+/// Returns the shard of a name with the hash `hash`: not by the bits that choose its bucket.
 fn shard_of(hash: u64) -> usize {
     (hash >> 40) as usize % WIDTH
 }
 
-/// Whether names with these hashes have one shard in a directory.
+/// Returns whether names with these hashes have one shard in a directory.
 pub(crate) fn share_shard([one, other]: [u64; 2]) -> bool {
     shard_of(one) == shard_of(other)
 }
 
 impl Slot {
-    /// Whether the slot is open for `dir`. It stays so while the caller has the lock of one of its shards or shard lists.
+    /// Returns whether the slot is open for `dir`. It stays so while the caller has the lock of one
+    /// of its shards or shard lists.
     fn serves(&self, dir: &Dentry) -> bool {
         // ORDERING: Acquire, pairs with the Release in `Slot::open`: what was done to the shards before is seen; and with
         // that in `SuperBlock::close`: the raised count is seen.
@@ -222,7 +223,7 @@ impl ShardedDirs {
         &self.shards(at.slot)[at.shard]
     }
 
-    /// The names of a shard, whose lock the caller has.
+    /// Returns the names of a shard, whose lock the caller has.
     pub(crate) fn names(&self, at: ShardAt) -> Names<'_> {
         // Relaxed: under the shard's lock.
         let base = self.slots[at.slot].base.load(Relaxed);
@@ -233,9 +234,9 @@ impl ShardedDirs {
         &self.shard(at).lock
     }
 
-    /// Takes the lock of the name with the hash `hash` in `dir`, if the directory is sharded, and
-    /// under the lock still has the sequence `seq`, with which it had its name. Waits for a while
-    /// if another thread has the lock.
+    /// Locks the name with the hash `hash` in `dir`. Fails if the directory is not sharded, or if
+    /// under the lock its sequence is not `seq`, with which it had its name. Waits for a while if
+    /// another thread has the lock.
     #[cold]
     #[inline(never)]
     pub(crate) fn enter<'g>(
@@ -263,7 +264,7 @@ impl ShardedDirs {
         self.slots[at.slot].serves(dir).then_some(held)
     }
 
-    /// The shard of the name with the hash `hash` in `dir`, if the directory is sharded.
+    /// Returns the shard of the name with the hash `hash` in `dir`, if the directory is sharded.
     fn shard_in(&self, dir: &Dentry, hash: u64) -> Option<ShardAt> {
         let slot = self.slot_of(dir);
         self.slots[slot].serves(dir).then(|| ShardAt { slot, shard: shard_of(hash) })
@@ -271,7 +272,7 @@ impl ShardedDirs {
 }
 
 impl SuperBlock {
-    /// Whether all directories are sharded, in a test. Debug builds and models only.
+    /// Returns whether all directories are sharded, in a test. Debug builds and models only.
     #[inline(always)]
     pub(crate) fn shards_always(&self) -> bool {
         cfg!(any(debug_assertions, loom)) && self.sharded_dirs.as_ref().is_some_and(|sharded_dirs| sharded_dirs.always)
@@ -359,7 +360,7 @@ impl SuperBlock {
         let dir = dentry_beside(inode);
         let slot = sharded_dirs.slot(dir);
         if let Some(attr) = inode.fresh_attr() {
-            // It was merged meanwhile.
+            // The directory was merged meanwhile.
             return Some(attr);
         }
         let _ranked = self.ranks.acquire(Rank::Directory);
@@ -374,8 +375,9 @@ impl SuperBlock {
         Some(attr)
     }
 
-    /// Merges the directory that has the slot, if no thread has its lock. The caller has no lock of a directory: a
-    /// thread in a shard may wait for one, to remove that directory.
+    /// Merges the directory that has the slot, if no thread has the directory's lock. The caller
+    /// must have no lock of a directory: a thread in a shard may wait for such a lock, to remove
+    /// that directory.
     fn make_room(&self, sharded_dirs: &ShardedDirs, slot: &Slot, dir: &Dentry) {
         let locked = || {
             // Keeps the memory of the directory until it is locked.

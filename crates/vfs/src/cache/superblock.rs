@@ -1,10 +1,11 @@
 //! The superblock: one file system that is mounted, with the memory of its dentries.
 //!
 //! # What it is
-//! The file system itself, its constant properties (root, rules of names, whether its names live in
-//! the cache), and the slab of its dentries and inodes. Mounts share it. After the last mount, the
-//! superblock takes all its entries out of the table, calls the file system's `evict` for each
-//! inode, and frees the memory after a grace period.
+//! A superblock has the file system itself, the file system's constant properties (root, rules of
+//! names, whether its names live in the cache), and the slab of its dentries and inodes. Mounts
+//! share the superblock. After the last mount, the superblock takes all its entries out of the
+//! table, calls the file system's `evict` for each inode, and frees the memory after a grace
+//! period.
 //!
 //! # How it is locked
 //! No lock: each field is constant after the mount, is an atomic, or has its own lock, as in its
@@ -96,7 +97,7 @@ pub(crate) struct SuperBlock {
     pub(crate) inodes: Inodes,
     /// Mounts of it; each holds a reference on its root dentry, whose count panics at 2^31. Atomic: a count.
     pub(crate) mounted: AtomicU32,
-    /// Its mounts that are in a namespace. Atomic: a count.
+    /// The number of its mounts that are in a namespace.
     shown: AtomicU32,
     /// Atomic: written under the lock of the directory or of the name.
     pub(crate) versions: Versions,
@@ -250,7 +251,7 @@ impl SuperBlock {
         &self.tree
     }
 
-    /// The memory of its dentries and inodes.
+    /// Returns the memory of its dentries and inodes.
     #[inline(always)]
     pub(crate) fn slots(&self) -> &SlotMemory {
         &self.memory.slots
@@ -260,15 +261,15 @@ impl SuperBlock {
         self.root.get(self.slots())
     }
 
-    /// The file system, for a call that may block: not inside a read section, which would make every grace period of the
-    /// tree wait for it, unless it never waits.
+    /// Returns the file system, for a call that may block: not inside a read section, which would
+    /// make every grace period of the tree wait for it, unless it never waits.
     #[inline(always)]
     pub(crate) fn fs(&self) -> &dyn FileSystem {
         debug_assert!(self.never_waits || !self.tree.domain.is_reading(), "a call inside a read section");
         &*self.fs
     }
 
-    /// How often the file system invalidated something.
+    /// Returns how often the file system invalidated something.
     pub(crate) fn invalidations(&self) -> u64 {
         // Relaxed: the fences around it order it.
         self.invalidated.load(Relaxed)
@@ -292,7 +293,7 @@ impl SuperBlock {
         inode.set_valid(valid);
     }
 
-    /// Whether an answer that is put into the cache may be used afterwards.
+    /// Returns whether an answer that is put into the cache may be used afterwards.
     pub(crate) fn keeps_answers(&self) -> bool {
         self.is_evictable && self.ttl_ns.load(Relaxed) != 0
     }
@@ -311,13 +312,13 @@ impl SuperBlock {
         if inode.has_ttl() { Valid::For(self.ttl_ns.load(Relaxed)) } else { Valid::UntilInvalidated }
     }
 
-    /// Whether a listing of the directory may be cached: nothing revalidates one, so only if the file system reports the
-    /// directory's changes.
+    /// Returns whether a listing of the directory may be cached: nothing revalidates one, so only
+    /// if the file system reports the directory's changes.
     pub(crate) fn keeps_listing_of(&self, dir: &Inode) -> bool {
         self.fs_lists && !dir.has_ttl()
     }
 
-    /// Whether the file system listed names without inodes, at the last request for both.
+    /// Returns whether the file system listed names without inodes, at the last request for both.
     pub(crate) fn lists_names_only(&self) -> bool {
         // Relaxed, here and below: a hint.
         self.lists_names_only.load(Relaxed)
@@ -335,7 +336,7 @@ impl SuperBlock {
         self.slots().slabs.iter().for_each(|slab| slab.for_each(&mut f));
     }
 
-    /// The slab of entries, or of negative entries.
+    /// Returns the slab of entries, or of negative entries.
     pub(crate) fn slab_of(&self, kind: SlotKind) -> &Slab<Dentry> {
         &self.slots().slabs[kind as usize]
     }
@@ -356,17 +357,17 @@ impl SuperBlock {
         self.shown.fetch_add(by.cast_unsigned(), Relaxed);
     }
 
-    /// Whether a mount of it is in a namespace.
+    /// Returns whether a mount of it is in a namespace.
     pub(crate) fn is_shown(&self) -> bool {
         self.shown.load(Relaxed) != 0
     }
 
-    /// Whether at most `mounts` mounts show it.
+    /// Returns whether at most `mounts` mounts show it.
     pub(crate) fn is_mounted_at_most(&self, mounts: usize) -> bool {
         self.mounted.load(Relaxed) as usize <= mounts
     }
 
-    /// Whether one of its dentries lies at this address. Examines all of them.
+    /// Returns whether one of its dentries lies at this address. Examines all of them.
     pub(crate) fn has_dentry(&self, address: u64) -> bool {
         let mut found = false;
         self.for_each(|dentry| found |= core::ptr::from_ref(dentry) as u64 == address);
@@ -436,7 +437,7 @@ impl Drop for SuperBlock {
     }
 }
 
-/// The flags of each directory of a file system.
+/// Returns the flags of each directory of a file system.
 fn dir_flags(has_own_names: bool, has_rules: bool) -> ObjectFlags {
     let mut flags = ObjectFlags::empty();
     flags.set(ObjectFlags::COMPLETE, !has_own_names);

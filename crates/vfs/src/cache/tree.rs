@@ -77,8 +77,9 @@ pub(crate) struct PaddedSeqLock(pub(crate) SeqLock);
 /// names on its way, and no other reader.
 pub(crate) struct Renames(Zeroed<SeqRwLock>);
 
-/// Number of sequences of renames: the bits of a [`RenameSet`]. With 256 of them, 192 CPUs that rename to one directory wait for
-/// one another for a third of their time (the lab: `MWRM`). They take memory where they are used.
+/// Number of sequences of renames: the bits of a [`RenameSet`]. With 256 of them, 192 CPUs that
+/// rename to one directory wait for one another for a third of their time (the lab: `MWRM`). A
+/// sequence takes memory only if it is used.
 const RENAME_SEQS: usize = if cfg!(loom) { 1 } else { 1024 };
 
 /// Names in directories, by their sequences of renames.
@@ -92,12 +93,12 @@ impl RenameSet {
         self.0[index / 64] |= 1 << (index % 64);
     }
 
-    /// Whether it contains all of `other`.
+    /// Returns whether it contains all of `other`.
     pub(crate) fn contains(self, other: Self) -> bool {
         self.union(other) == self
     }
 
-    /// The sequences of both.
+    /// Returns the sequences of both.
     pub(crate) fn union(self, other: Self) -> Self {
         Self(core::array::from_fn(|word| self.0[word] | other.0[word]))
     }
@@ -131,12 +132,12 @@ impl Renames {
         (entry_hash(dir, hash).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as usize % RENAME_SEQS
     }
 
-    /// The sequence of the renames from and to the name with the hash `hash` in `dir`.
+    /// Returns the sequence of the renames from and to the name with the hash `hash` in `dir`.
     pub(crate) fn of(&self, dir: &Dentry, hash: u64) -> &SeqRwLock {
         &self.0.get()[Self::index(dir, hash)]
     }
 
-    /// The sequences of two names in locking order; one if they share it.
+    /// Returns the sequences of two names in locking order; one if they share it.
     pub(crate) fn of_both(&self, a: (&Dentry, u64), b: (&Dentry, u64)) -> (&SeqRwLock, Option<&SeqRwLock>) {
         let (a, b) = (Self::index(a.0, a.1), Self::index(b.0, b.1));
         let (first, second) = (a.min(b), a.max(b));
@@ -178,7 +179,7 @@ impl Tree {
         &self.table
     }
 
-    /// A number that was never used in this tree, for a mount, a namespace or a device.
+    /// Returns a number that was never used in this tree, for a mount, a namespace or a device.
     pub(crate) fn next_number(&self) -> u64 {
         self.next_number.fetch_add(1, Relaxed)
     }
@@ -200,19 +201,19 @@ impl Tree {
         }
     }
 
-    /// Whether there is, or was, a file system with flushes.
+    /// Returns whether there is, or was, a file system with flushes.
     pub(crate) fn has_flushes(&self) -> bool {
         // Relaxed: as in `note_calls`.
         self.has_flushes.load(Relaxed)
     }
 
-    /// Whether there is, or was, a file system whose calls may wait.
+    /// Returns whether there is, or was, a file system whose calls may wait.
     pub(crate) fn may_wait(&self) -> bool {
         // Relaxed: as in `note_calls`.
         self.may_wait.load(Relaxed)
     }
 
-    /// Whether there is, or was, a file system whose calls can be cancelled.
+    /// Returns whether there is, or was, a file system whose calls can be cancelled.
     pub(crate) fn is_cancellable(&self) -> bool {
         // Relaxed: as in `note_calls`.
         self.is_cancellable.load(Relaxed)
@@ -224,7 +225,7 @@ impl Tree {
         // The cache shows the callback nothing that is half done; the file system's own state is its own matter.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(callback)) {
             self.panics.fetch_add(1, Relaxed);
-            // Its drop is code of the file system too, and may panic.
+            // The drop of the payload is code of the file system, and may panic.
             core::mem::forget(payload);
         }
     }

@@ -3,7 +3,8 @@
 //! # What it is
 //! A file that was made without a name (`O_TMPFILE`), or found by its id, has a dentry that no
 //! lookup finds: it is on no chain, and its parent is the directory that it was made in, or the
-//! root. Only its holders keep it. A directory never has one, since `..` must lead somewhere.
+//! root. Only its holders keep the dentry. A directory always has a name, since its `..` must lead
+//! somewhere.
 //!
 //! An inode is found by its node, in the table of a file system that keeps its own names. The
 //! inodes of another file system are all in use by dentries: there the number of its slot leads to
@@ -30,7 +31,8 @@ use prim::atomic::Ordering::Relaxed;
 const PASSES: usize = 4;
 
 impl SuperBlock {
-    /// A dentry with a new inode and no name, on the parent `dir`. The caller owns the count.
+    /// Returns a dentry with a new inode and no name, on the parent `dir`. The caller owns the
+    /// count.
     pub(crate) fn add_unnamed(&self, slot: FreeSlot<'_>, dir: &Dentry, new: &NewInodeArgs<'_>) -> DentryRef {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
@@ -48,7 +50,7 @@ impl SuperBlock {
         Ok(self.end_unnamed(dentry, self.root(), inode))
     }
 
-    /// A further dentry of `inode`, without a name, below the root.
+    /// Returns a further dentry of `inode`, without a name, below the root.
     pub(crate) fn add_unnamed_alias(&self, slot: FreeSlot<'_>, inode: InodeRef<'_>) -> DentryRef {
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
@@ -67,7 +69,7 @@ impl SuperBlock {
         counted
     }
 
-    /// The number of the slot that `inode` lies in: the same as long as the inode lives.
+    /// Returns the number of the slot that `inode` lies in: the same as long as the inode lives.
     pub(crate) fn slot_number(&self, inode: &Inode) -> u32 {
         u32::try_from(self.slab_of(SlotKind::Entry).number_of(dentry_beside(inode))).unwrap_or(u32::MAX)
     }
@@ -148,7 +150,7 @@ impl SuperBlock {
         None
     }
 
-    /// Whether a dentry that is held has a name, or is the root.
+    /// Returns whether a dentry that is held has a name, or is the root.
     pub(crate) fn is_named(&self, dentry: &Dentry) -> bool {
         dentry.object().is_hashed()
     }

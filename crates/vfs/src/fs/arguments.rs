@@ -38,7 +38,8 @@ pub struct NewInode {
     pub link_body: Option<Box<[u8]>>,
     /// How long the name and the attributes are valid.
     pub valid: Valid,
-    /// Its access ACL, unless it is equal to the mode. (Also an extended attribute of it.)
+    /// The inode's access ACL, unless the ACL is equal to the mode. (The inode also has the ACL as
+    /// an extended attribute.)
     pub access_acl: Option<Acl>,
     /// A directory's default ACL.
     pub default_acl: Option<Acl>,
@@ -89,7 +90,7 @@ impl Want {
 pub struct Listed {
     /// Name, inode number and type.
     pub entry: DirEntry,
-    /// Its position: above 0, and the same as long as the entry has its name.
+    /// The entry's position: above 0, and the same as long as the entry has its name.
     pub cookie: u64,
     /// The complete answer to a lookup of the name at some moment of this call. `None`: that would
     /// cost more than to list the name. It enters the cache like the answer to a lookup, so that
@@ -98,13 +99,13 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// An entry without attributes.
+    /// Returns an entry without attributes.
     #[must_use]
     pub fn new(entry: DirEntry, cookie: u64) -> Self {
         Self { entry, cookie, inode: None }
     }
 
-    /// The entry `name` with the inode that it leads to, which has its number and type.
+    /// Returns the entry `name` with the inode that it leads to, which has its number and type.
     #[must_use]
     pub fn with_inode(name: &[u8], cookie: u64, inode: NewInode) -> Self {
         let entry = DirEntry { name: name.into(), ino: inode.attr.ino, kind: inode.attr.kind() };
@@ -119,8 +120,9 @@ pub struct Written {
     pub len: usize,
     /// Storage of the file now, in units of 512 bytes.
     pub blocks: u64,
-    /// The offset after the data, where the file system found one that the VFS cannot compute: data at the end of a file that
-    /// others change too. `None`: the data lie at the requested offset, or at the end that the cache has.
+    /// The offset after the data, if the VFS cannot compute it: for data appended to a file that
+    /// others change too. `None`: the data lie at the requested offset, or at the end of the file
+    /// in the cache.
     pub end: Option<u64>,
     /// Attributes of the file after the write.
     pub after: After,
@@ -182,7 +184,8 @@ pub enum Allocate {
 /// How [`FileSystem::copy_range`](crate::FileSystem::copy_range) copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Copying {
-    /// Both files have the same storage afterwards, until one of them changes: a reflink, `ioctl_ficlonerange(2)`. All bytes or none.
+    /// After the call both files have the same storage, until one of them changes: a reflink,
+    /// `ioctl_ficlonerange(2)`. All bytes are shared, or none.
     Share,
     /// By any way that is better than to read and write: `copy_file_range(2)`.
     Any,

@@ -26,7 +26,7 @@ impl FileId {
     /// The most bytes of an id.
     pub const MAX: usize = 64;
 
-    /// An id of these bytes.
+    /// Returns an id of these bytes.
     ///
     /// # Errors
     /// `EOVERFLOW` for more than [`FileId::MAX`] bytes, as `name_to_handle_at(2)`.
@@ -37,7 +37,7 @@ impl FileId {
         Ok(id)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]

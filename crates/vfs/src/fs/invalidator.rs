@@ -32,7 +32,7 @@ impl Invalidator {
         Self(DynArc::new(cache))
     }
 
-    /// The value it was made of, if that is a `T`.
+    /// Returns the value it was made of, if that is a `T`.
     pub(crate) fn way<T: Invalidate>(&self) -> Option<&T> {
         (&*self.0 as &dyn Any).downcast_ref()
     }

@@ -47,7 +47,7 @@ macro_rules! forward {
             /// The type of the file system inside.
             type Inner: FileSystem + ?Sized;
 
-            /// The file system inside.
+            /// Returns the file system inside.
             fn inner(&self) -> &Self::Inner;
 
             /// Forwards [`FileSystem::traits`] to the inner file system. (Whatever this returns, the layer is one whose methods may
@@ -135,7 +135,7 @@ forward! {
 mod tests {
     use super::FORWARDED;
 
-    /// The methods of [`FileSystem`](super::FileSystem), in the order of its text.
+    /// Returns the methods of [`FileSystem`](super::FileSystem), in the order of its text.
     fn methods() -> Vec<&'static str> {
         include_str!("../fs.rs").lines().filter_map(|line| line.strip_prefix("    fn ")?.split('(').next()).collect()
     }

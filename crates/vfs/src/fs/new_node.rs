@@ -9,8 +9,8 @@ use core::cell::Cell;
 use std::borrow::Cow;
 
 /// A file that [`FileSystem::create`](crate::FileSystem::create) makes, with all its initial
-/// values. So neither a crash nor a snapshot nor another user shows it without its ACLs, if the
-/// file system stores these in the same step.
+/// values. If the file system stores the ACLs in the same step as the file, no crash, snapshot or
+/// other user shows the file without its ACLs.
 ///
 /// ```
 /// use lightfoot_vfs::{Attr, NewNode, S_IFREG};
@@ -55,57 +55,59 @@ impl core::fmt::Debug for InitExtra<'_> {
 }
 
 impl<'a> NewNode<'a> {
-    /// A file with these attributes and nothing else.
+    /// Returns a file with these attributes and nothing else.
     #[must_use]
     #[inline(always)]
     pub fn new(attr: Attr) -> Self {
         Self { attr, link_body: None, after: After::NONE, beside: None }
     }
 
-    /// Names and values of the extended attributes that it begins with: the ACLs that it gets from the default ACL of its directory,
-    /// unless the file system keeps modes by itself ([`Modes::FileSystem`](crate::Modes::FileSystem)), and labels of
-    /// security modules.
+    /// Returns names and values of the node's first extended attributes: labels of security
+    /// modules, and the ACLs from the default ACL of its directory, unless the file system keeps
+    /// modes by itself ([`Modes::FileSystem`](crate::Modes::FileSystem)).
     #[must_use]
     pub fn xattrs(&self) -> Vec<(&'a [u8], Cow<'a, [u8]>)> {
         self.beside.map(InitExtra::xattrs).unwrap_or_default()
     }
 
-    /// The access ACL among [`xattrs`](Self::xattrs), if it has more than the mode.
+    /// Returns the access ACL among [`xattrs`](Self::xattrs), if the ACL has more than the mode.
     #[must_use]
     pub fn access_acl(&self) -> Option<&'a Acl> {
         self.beside?.acls.access.as_ref()
     }
 
-    /// The default ACL of a directory among [`xattrs`](Self::xattrs).
+    /// Returns the default ACL of a directory among [`xattrs`](Self::xattrs).
     #[must_use]
     pub fn default_acl(&self) -> Option<&'a Acl> {
         self.beside?.acls.default.as_ref()
     }
 
-    /// The labels of security modules among [`xattrs`](Self::xattrs).
+    /// Returns the labels of security modules among [`xattrs`](Self::xattrs).
     #[must_use]
     pub fn labels(&self) -> Labels<'a> {
         self.beside.map(|beside| beside.labels).unwrap_or_default()
     }
 
-    /// Whether there are [`xattrs`](Self::xattrs) to store.
+    /// Returns whether there are [`xattrs`](Self::xattrs) to store.
     #[must_use]
     #[inline(always)]
     pub fn has_xattrs(&self) -> bool {
         self.beside.is_some()
     }
 
-    /// Notes that the file system has stored all [`xattrs`](Self::xattrs) with the file. Without this the VFS sets each of them by
-    /// [`FileSystem::set_xattr`](crate::FileSystem::set_xattr) afterwards, and removes the file again if it cannot store a label.
+    /// Notes that the file system has stored all [`xattrs`](Self::xattrs) with the file. Without
+    /// this call the VFS sets each attribute by
+    /// [`FileSystem::set_xattr`](crate::FileSystem::set_xattr) after the creation, and removes the
+    /// file again if a label cannot be stored.
     pub fn xattrs_stored(&mut self) {
         if let Some(beside) = self.beside {
             beside.is_stored.set(true);
         }
     }
 
-    /// As [`xattrs_stored`](Self::xattrs_stored), where they lie in the inode's own data
-    /// ([`Inode::data`](crate::Inode::data)), which is `data` from its beginning on. `data` is
-    /// dropped if there are none to store.
+    /// As [`xattrs_stored`](Self::xattrs_stored), if the attributes lie in the inode's own data
+    /// ([`Inode::data`](crate::Inode::data)). `data` becomes the inode's data when the inode is
+    /// made; it is dropped if there are no attributes to store.
     pub fn xattrs_stored_in<T: Send + Sync + 'static>(&mut self, data: T) {
         if let Some(beside) = self.beside {
             beside.data.set(Some(Box::new(data)));
@@ -190,7 +192,7 @@ impl<'a> InitExtra<'a> {
         self.is_stored.get()
     }
 
-    /// The data that the file system gave the inode, once.
+    /// Returns the data that the file system gave the inode, once.
     pub(crate) fn take_data(&self) -> Option<Data> {
         self.data.take()
     }

@@ -31,13 +31,13 @@ impl<'p> NextNames<'p> {
         Self::default()
     }
 
-    /// The names at the beginning of `path`, up to a `.` or `..`.
+    /// Returns the names at the beginning of `path`, up to a `.` or `..`.
     #[must_use]
     pub fn of(path: &'p [u8]) -> Self {
         Self { path, answers: Vec::new() }
     }
 
-    /// The path that the names are of, without answers: for another thread.
+    /// Returns the path that the names are of, without answers: for another thread.
     pub(crate) fn path(&self) -> &'p [u8] {
         self.path
     }
@@ -47,20 +47,21 @@ impl<'p> NextNames<'p> {
         self.answers.extend(answers);
     }
 
-    /// The answers, to move them.
+    /// Returns the answers, to move them.
     pub(crate) fn into_answers(self) -> Vec<Option<NewInode>> {
         self.answers
     }
 
-    /// The names, in order. One of them may lead to a symbolic link, a mount point or a file: the VFS then ignores the answers
-    /// behind it.
+    /// Returns the names, in order. One of them may lead to a symbolic link, a mount point or a
+    /// file: the VFS then ignores the answers behind it.
     pub fn names(&self) -> impl Iterator<Item = &'p [u8]> + use<'p> {
         let parts = self.path.split(|&byte| byte == b'/').filter(|part| !part.is_empty());
         parts.take_while(|part| !matches!(*part, b"." | b"..") && part.len() <= NAME_MAX)
     }
 
-    /// Answers the next name: it leads to `inode`, at some moment of this call. The VFS uses that as the answer to a lookup, but
-    /// not if anything was invalidated, or the directories changed, during the call.
+    /// Answers the next name: it leads to `inode`, at some moment of this call. The VFS uses the
+    /// answer like the answer to a lookup, unless anything was invalidated, or a directory changed,
+    /// during the call.
     pub fn found(&mut self, inode: NewInode) {
         self.answers.push(Some(inode));
     }
@@ -70,7 +71,7 @@ impl<'p> NextNames<'p> {
         self.answers.push(None);
     }
 
-    /// The answers so far, in the order of the names; `None`: the name does not exist.
+    /// Returns the answers so far, in the order of the names; `None`: the name does not exist.
     #[must_use]
     pub fn answers(&self) -> &[Option<NewInode>] {
         &self.answers

@@ -34,13 +34,13 @@ pub enum OpenState {
 }
 
 impl OpenState {
-    /// The number, if the state is one.
+    /// Returns the number, if the state is a number.
     #[must_use]
     pub fn word(&self) -> Option<u64> {
         if let Self::Word(word) = self { Some(*word) } else { None }
     }
 
-    /// The value, if the state is one of type `T`.
+    /// Returns the value, if the state is a value of type `T`.
     #[must_use]
     pub fn get<T: Any>(&self) -> Option<&T> {
         if let Self::Shared(shared) = self { shared.downcast_ref() } else { None }
@@ -75,8 +75,9 @@ pub struct Opened {
     /// A kernel may keep the pages that it cached of the file earlier. Without this it drops them:
     /// the contents may have changed.
     pub keeps_pages: bool,
-    /// A write by this open is in permanent storage when it returns, as its `SYNC` or `DSYNC`
-    /// requires: the VFS does not call [`FileSystem::sync`](crate::FileSystem::sync) after it.
+    /// When a write to this open file returns, its data is in permanent storage, as `SYNC` or
+    /// `DSYNC` requires: the VFS does not call [`FileSystem::sync`](crate::FileSystem::sync) after
+    /// the write.
     pub writes_through: bool,
 }
 
@@ -94,8 +95,8 @@ pub struct Open<'o> {
     pub inode: &'o Inode,
     /// The flags that it was opened with.
     pub flags: OpenFlags,
-    /// The state that [`FileSystem::open`](crate::FileSystem::open) returned for it;
-    /// [`OpenState::None`] where that is not called. A layer that has its own state passes on
+    /// The state that [`FileSystem::open`](crate::FileSystem::open) returned for this open file;
+    /// [`OpenState::None`] if `open` is not called. A layer that has its own state passes on
     /// another one: `Open { state, ..*file }`.
     pub state: &'o OpenState,
 }
@@ -110,8 +111,9 @@ pub enum Position {
 }
 
 impl Position {
-    /// The offset, for a file system that cannot append by itself. The VFS changes no contents during the call, so the end stays
-    /// where the VFS found it unless other programs change the file.
+    /// Returns the offset, for a file system that cannot append by itself. The VFS changes no
+    /// contents during the call, so the end stays where the VFS found it unless other programs
+    /// change the file.
     #[must_use]
     pub fn offset(self) -> u64 {
         match self {

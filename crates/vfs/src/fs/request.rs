@@ -49,15 +49,15 @@ enum Groups<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request of `cred`, now and without a deadline.
+    /// Returns a request of `cred`, now and without a deadline.
     #[must_use]
     #[inline(always)]
     pub fn of(cred: &'a Credentials) -> Self {
         Self::new(cred, Groups::Borrowed(cred.groups()), None, 0)
     }
 
-    /// A request that begins now, with a deadline `timeout` later, and with a `umask` that the file
-    /// system must apply.
+    /// Returns a request that begins now, with a deadline `timeout` later, and with a `umask` that
+    /// the file system must apply.
     #[inline(always)]
     pub(crate) fn lent(cred: &'a Credentials, timeout: Timeout, umask: u32) -> Self {
         Self::new(cred, Groups::Borrowed(cred.groups()), timeout.map(deadline_in), umask)
@@ -78,7 +78,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The time of the request, nanoseconds since the epoch: the clock is read at the first call.
+    /// Returns the time of the request, nanoseconds since the epoch: the clock is read at the first
+    /// call.
     #[must_use]
     #[inline(always)]
     pub fn now(&self) -> i64 {
@@ -88,7 +89,7 @@ impl<'a> Request<'a> {
         self.now.get()
     }
 
-    /// The caller's supplementary groups.
+    /// Returns the caller's supplementary groups.
     #[must_use]
     pub fn groups(&self) -> &[u32] {
         match &self.groups {
@@ -97,16 +98,16 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The handle that cancels the caller's call, if there is one: the calling thread's
-    /// ([`Cancel::scope`]). To pass it on to another thread, take it here and begin its scope
-    /// there.
+    /// Returns the handle that cancels the calling thread's call ([`Cancel::scope`]), if there is
+    /// one. To pass the handle on, get it here and begin its scope in the other thread.
     #[must_use]
     #[inline(never)]
     pub fn cancel(&self) -> Option<Cancel> {
         Cancel::current()
     }
 
-    /// Whether the caller waits no longer: a file system that can stop then fails with this.
+    /// Returns whether the caller waits no longer: a file system that can stop then fails with
+    /// this.
     ///
     /// # Errors
     /// `EINTR`: the call was cancelled; `ETIMEDOUT`: its deadline has passed.
@@ -118,7 +119,7 @@ impl<'a> Request<'a> {
         if is_over { Err(Errno::ETIMEDOUT) } else { Ok(()) }
     }
 
-    /// A copy of the request, for another thread.
+    /// Returns a copy of the request, for another thread.
     pub(crate) fn to_owned(&self) -> Request<'static> {
         let groups = match &self.groups {
             Groups::Borrowed(groups) => Some(Arc::from(*groups)).filter(|groups: &Arc<[u32]>| !groups.is_empty()),
@@ -136,7 +137,7 @@ impl Request<'static> {
     }
 }
 
-/// The time `ns` nanoseconds after the call.
+/// Returns the time `ns` nanoseconds after the call.
 #[cold]
 fn deadline_in(ns: NonZeroU64) -> i64 {
     moment_in(ns.get())

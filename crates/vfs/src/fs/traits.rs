@@ -24,14 +24,15 @@ pub struct FsTraits {
     /// 0 if they cannot. The VFS checks that a shared range begins and ends at blocks. 1: the file
     /// system checks it (`EINVAL`).
     pub reflinks: u32,
-    /// A call whose caller cancels it ends soon, with `EINTR`: [`Cancel`](crate::Cancel).
-    /// [`Bounded`](crate::Bounded) has it. A front end then cancels a call that a signal
-    /// interrupts: [`Vfs::is_cancellable`](crate::Vfs::is_cancellable).
+    /// A cancelled call ends soon, with `EINTR`: [`Cancel`](crate::Cancel).
+    /// [`Bounded`](crate::Bounded) has this property. With it a front end cancels a call that a
+    /// signal interrupts: [`Vfs::is_cancellable`](crate::Vfs::is_cancellable).
     pub is_cancellable: bool,
 }
 
 impl FsTraits {
-    /// The traits of a wrapper of the file system that has these: its own methods may wait ([`CachedNames::never_waits`]).
+    /// Returns the traits of a wrapper of the file system that has these: its own methods may wait
+    /// ([`CachedNames::never_waits`]).
     #[must_use]
     pub fn waiting(mut self) -> Self {
         if let NameStore::Cache(names) = &mut self.names {
@@ -86,10 +87,11 @@ pub struct CachedNames {
     /// memory that any thread of the tree replaced is freed. A [`Layer`](crate::Layer) never has it: its own methods may wait.
     /// A front end may serve many callers with one thread: [`Vfs::may_wait`](crate::Vfs::may_wait).
     pub never_waits: bool,
-    /// Several threads may create, link, rename and remove different names of one directory at once. The VFS then
-    /// lets them where threads often wait for a directory. (Directories move, and names are exchanged, one at a time.) Meanwhile the
-    /// length, links and times of that directory, as [`Inode::attr`](crate::Inode::attr) has them, lack some of the changes, and the
-    /// file system must not change them, or mark them stale.
+    /// Several threads may create, link, rename and remove different names of one directory at
+    /// once. With this property the VFS lets them do so in directories for which threads often
+    /// wait. (Directories are moved, and names exchanged, one at a time.) Meanwhile the length,
+    /// links and times of that directory in [`Inode::attr`](crate::Inode::attr) lack some of the
+    /// changes. The file system must not change these attributes, or mark them stale.
     pub changes_in_parallel: bool,
 }
 
@@ -102,12 +104,14 @@ pub struct OwnNames {
     /// Whole listings may be cached. They answer further listings, and lookups of names that they do not
     /// contain, until the directory changes.
     pub keeps_listings: bool,
-    /// Its methods may take long, or hang: it is on a network, or on the other side of a protocol. The VFS then calls it without the
-    /// lock of a directory: a listing takes it afterwards, and creation, `link`, `unlink` and `rename`, with the lookups that they
-    /// need, reserve the *names* that they change. So one stuck call delays only a second change of the same name, which fails with
-    /// `ETIMEDOUT` at its deadline ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)), and the removal of the directory.
-    /// Changes of different names of one directory come at once, beside lookups and listings, and beside changes of the directory's
-    /// own name. A change locks the directory twice, and a table of locked names.
+    /// Its methods may take long, or hang: it is on a network, or on the other side of a protocol.
+    /// The VFS calls such a file system without the lock of a directory. A listing takes the lock
+    /// after the call. Creation, `link`, `unlink` and `rename`, with the lookups that they need,
+    /// lock the *names* that they change. So one stuck call delays only the removal of the
+    /// directory and a second change of the same name; that change fails with `ETIMEDOUT` at its
+    /// deadline ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)). Different names of
+    /// one directory change at once, beside lookups, listings, and changes of the directory's own
+    /// name. A change locks the directory twice, and a table of locked names.
     pub remote: bool,
     /// The keeper of links, lengths and times.
     pub attributes: Attributes,
@@ -154,7 +158,7 @@ pub enum Modes {
 /// Whether the VFS calls a file system when files are opened and closed: [`FsTraits::opens`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Opens {
-    /// It does not.
+    /// The VFS does not call the file system for opens and closes.
     #[default]
     No,
     /// It calls [`FileSystem::open`](crate::FileSystem::open) and [`FileSystem::release`](crate::FileSystem::release), for regular files
@@ -171,7 +175,7 @@ pub trait NameRules: Send + Sync + 'static {
     /// The hash of `name`, equal for names that are [`NameRules::equal`]. `key` is random for each tree.
     fn hash(&self, key: u64, name: &[u8]) -> u64;
 
-    /// Whether both are the same name.
+    /// Returns whether both are the same name.
     fn equal(&self, a: &[u8], b: &[u8]) -> bool;
 }
 

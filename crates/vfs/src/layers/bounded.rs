@@ -1,9 +1,9 @@
 //! A file system whose calls end at their deadlines.
 //!
 //! # What it is
-//! A layer. It runs each call on a pool of threads, and its caller waits until a deadline, or until
-//! it is [cancelled](Cancel). So the caller returns in time, with `ETIMEDOUT` or `EINTR`, even if
-//! the file system inside hangs.
+//! A layer that runs each call on a pool of threads. The caller waits until a deadline, or until
+//! the call is [cancelled](Cancel). So the caller returns in time, with `ETIMEDOUT` or `EINTR`,
+//! even if the file system inside hangs.
 //!
 //! The *late* answer of a call that its caller has left is not lost. Whatever it may have changed
 //! is marked stale, so that the cache requests it again. A file that it opened is released. An
@@ -44,23 +44,25 @@ use sync::Mutex;
 
 /// A file system whose calls end at their deadlines: a layer around one that may hang.
 ///
-/// Each call runs on one of a few threads, and its caller waits for the answer at most for a time,
-/// or until its own deadline ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)) if that
-/// is earlier. Then it returns with `ETIMEDOUT`. A caller that is cancelled ([`Cancel::scope`])
-/// returns with `EINTR`. Both hold whatever the file system inside does.
+/// Each call runs on one of a few threads. The caller waits for the answer for a limited time, or
+/// until its own deadline ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)) if that is
+/// earlier, and then returns with `ETIMEDOUT`. A caller that is cancelled ([`Cancel::scope`])
+/// returns with `EINTR`. Callers return in this way whatever the file system inside does.
 ///
 /// The time does not limit `sync`, `flush` and `copy_range`, since they take longer the more data there are. They end at the caller's own
 /// deadline, or when it is cancelled.
 ///
-/// The effect of a call that its caller has left is not lost: the cache requests again whatever it
-/// may have changed, and a file that it opened is released. After `ETIMEDOUT` or `EINTR`, as after
-/// a timeout of NFS, a change has happened, or happens later, or never happens. The file system
-/// inside must bear that such a call overlaps others of the same file or directory. Changes of
-/// names come as with [`OwnNames::remote`](crate::OwnNames::remote), so a stuck one delays only
-/// others of the same name. Open files have no [`Opened::backing`](crate::Opened::backing).
+/// The effect of an abandoned call is not lost: the cache requests again whatever the call may have
+/// changed, and a file that the call opened is released. After `ETIMEDOUT` or `EINTR`, as after a
+/// timeout of NFS, a change has happened, or happens later, or never happens. The file system
+/// inside must allow an abandoned call to overlap other calls for the same file or directory.
+/// Changes of names come as with [`OwnNames::remote`](crate::OwnNames::remote), so a stuck change
+/// delays only changes of the same name. Open files have no
+/// [`Opened::backing`](crate::Opened::backing).
 ///
-/// With [`NameStore::Cache`](crate::NameStore::Cache) the cache cannot request anything again, so calls that change something
-/// run on the thread of their caller, without a limit. `evict` always does.
+/// With [`NameStore::Cache`](crate::NameStore::Cache) the cache cannot request anything again, so
+/// calls that change something run on the thread of their caller, without a limit. `evict` always
+/// runs so.
 pub struct Bounded<F: FileSystem + ?Sized> {
     inner: Arc<F>,
     workers: Workers,
@@ -84,24 +86,25 @@ impl<F: FileSystem + ?Sized> Bounded<F> {
         }
     }
 
-    /// Sets how many threads run calls. While all of them hang, further calls wait for one until their own deadlines. One at least.
+    /// Sets how many threads run calls. At least one. While all of them hang, further calls wait
+    /// for a thread until their own deadlines.
     #[must_use]
     pub fn threads(mut self, most: usize) -> Self {
         self.workers = Workers::new("lightfoot-bounded", most);
         self
     }
 
-    /// A call that changes nothing.
+    /// Prepares a call that changes nothing.
     fn asking(&self, request: &Request) -> Result<Call<'_, F>, Errno> {
         self.begin(request, Some(self.timeout_ns), false)
     }
 
-    /// A call that may change something.
+    /// Prepares a call that may change something.
     fn changing(&self, request: &Request) -> Result<Call<'_, F>, Errno> {
         self.begin(request, Some(self.timeout_ns), true)
     }
 
-    /// A call that may take `limit_ns`; `None`: as long as its caller waits.
+    /// Prepares a call that may take `limit_ns`; `None`: as long as its caller waits.
     ///
     /// # Errors
     /// `EIO`: the file system is not mounted.
@@ -122,7 +125,7 @@ struct Call<'b, F: FileSystem + ?Sized> {
     invalidator: Invalidator,
     request: Request<'static>,
     cancel: Option<Cancel>,
-    /// Whether it runs also if its caller leaves before it began.
+    /// Whether the call runs even if its caller leaves before it began.
     must_run: bool,
     /// Whether it runs on the thread of its caller, which waits.
     is_direct: bool,
@@ -247,7 +250,7 @@ fn wait<A: Send + 'static, R: Send + 'static>(
             break;
         }
     }
-    // It may have ended meanwhile.
+    // The call may have ended meanwhile.
     match state.change_silently(|state| core::mem::replace(state, State::Left)) {
         State::Done(Ok(answer), _args) => Ok(answer),
         State::Done(Err(payload), _args) => resume_unwind(payload),

@@ -34,7 +34,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The flags of walks that the policy sets.
+    /// Returns the flags of walks that the policy sets.
     #[inline(always)]
     pub(crate) fn link_policy(&self) -> Resolve {
         if self.policy.protected_symlinks { Resolve::PROTECTED_LINKS } else { Resolve::default() }
@@ -66,7 +66,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context at the root of `namespace` with root's credentials.
+    /// Returns a context at the root of `namespace` with root's credentials.
     pub(crate) fn new(tree: PerCpuArc<Tree>, namespace: Arc<Namespace>) -> Self {
         let root = PathRef::root_of(namespace.root().share());
         let (cwd, cred) = (root.clone(), tree.paths.classed(Credentials::root()));
@@ -92,14 +92,14 @@ impl Context {
         self.state.load(guard)
     }
 
-    /// A copy that shares only the tree and its mounts.
+    /// Returns a copy that shares only the tree and its mounts.
     #[must_use]
     pub fn fork(&self) -> Self {
         let state = self.state.load(&self.tree.domain.read()).clone();
         Self::with_state(self.tree.clone(), state, self.umask())
     }
 
-    /// The credentials of this context.
+    /// Returns the credentials of this context.
     #[must_use]
     pub fn credentials(&self) -> Credentials {
         (*self.state.load(&self.tree.domain.read()).cred).clone()
@@ -112,7 +112,7 @@ impl Context {
         self.replace(|state| state.cred = cred);
     }
 
-    /// The mask of creation modes.
+    /// Returns the mask of creation modes.
     #[must_use]
     pub fn umask(&self) -> u32 {
         self.umask.load(Relaxed)
@@ -124,21 +124,21 @@ impl Context {
     }
 
     /// Sets the longest time, in nanoseconds, that an operation of this context, or of a file that
-    /// it opens after this call, waits for its file system; `None`: no limit. Beyond it the
+    /// it opens after this call, waits for its file system; `None`: no limit. After that time the
     /// operation fails with `ETIMEDOUT`, if the file system obeys: [`Bounded`](crate::Bounded)
-    /// makes each obey. Lookups run on another thread then, so that a caller returns even if the
-    /// file system never answers. Each file system has 32 such threads at most; while all of them
-    /// hang, lookups wait for one until their own deadlines.
+    /// makes each obey. With a limit, lookups run on another thread, so that the caller returns
+    /// even if the file system never answers. Each file system has 32 such threads at most; while
+    /// all of them hang, lookups wait for a thread until their own deadlines.
     pub fn set_timeout_ns(&self, timeout: Option<u64>) {
         self.replace(|state| state.timeout = timeout_of(timeout));
     }
 
-    /// The most that an operation waits for its file system.
+    /// Returns the most that an operation waits for its file system.
     pub(crate) fn timeout(&self) -> Timeout {
         self.state.load(&self.tree.domain.read()).timeout
     }
 
-    /// The protections of links and files in sticky directories.
+    /// Returns the protections of links and files in sticky directories.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.state.load(&self.tree.domain.read()).policy
@@ -171,8 +171,8 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // A replaced state waits until its batch is full, and it holds the tree: without a flush it would
-        // keep the tree forever.
+        // A replaced state holds the tree, and is freed only when its batch of callbacks is full:
+        // without a flush it could keep the tree forever.
         if **self.tree.ranks.lock(Rank::Handle, &self.change) {
             self.tree.domain.flush();
         }

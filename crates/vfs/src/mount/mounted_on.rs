@@ -40,18 +40,18 @@ impl<V> Default for Children<V> {
     }
 }
 
-/// The bit of `address` in a branch at `level`.
+/// Returns the bit of `address` in a branch at `level`.
 fn bit(address: usize, level: u32) -> u32 {
     1 << (address.rotate_right(ALIKE) >> (level * LEVEL) & ((1 << LEVEL) - 1))
 }
 
-/// The place of `bit` among the bits of a branch: where it is, or would be.
+/// Returns the place of `bit` among the bits of a branch: where it is, or would be.
 fn place(bits: u32, bit: u32) -> usize {
     (bits & (bit - 1)).count_ones() as usize
 }
 
 impl<V: Clone> Children<V> {
-    /// The value of `address`.
+    /// Returns the value of `address`.
     #[inline]
     pub(super) fn get(&self, address: usize) -> Option<&V> {
         let mut at = self.0.as_deref()?;
@@ -71,12 +71,12 @@ impl<V: Clone> Children<V> {
         }
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// All values, in no order.
+    /// Returns all values, in no order.
     pub(super) fn values(&self) -> Vec<V> {
         let mut values = Vec::new();
         self.for_each_node(|node| {
@@ -97,7 +97,7 @@ impl<V: Clone> Children<V> {
         }
     }
 
-    /// The map with `value` at `address`, instead of any other value there.
+    /// Returns the map with `value` at `address`, instead of any other value there.
     pub(super) fn with(&self, address: usize, value: V) -> Self {
         let leaf = Arc::new(Node::Leaf(address, value));
         Self(Some(match &self.0 {
@@ -106,7 +106,7 @@ impl<V: Clone> Children<V> {
         }))
     }
 
-    /// The map without the value at `address`.
+    /// Returns the map without the value at `address`.
     pub(super) fn without(&self, address: usize) -> Self {
         Self(self.0.as_ref().and_then(|root| without(root, address, 0)))
     }

@@ -19,7 +19,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// A namespace of `root` and the mounts below it.
+    /// Returns a namespace of `root` and the mounts below it.
     pub(crate) fn new(tree: PerCpuArc<Tree>, root: Owned) -> Arc<Self> {
         let id = tree.next_number();
         let namespace = Self { root: RcuOption::some(&tree.domain, root), tree, id };
@@ -45,7 +45,7 @@ impl Namespace {
         self.root.set(&self.tree.domain, Some(root));
     }
 
-    /// All mounts, parents before children.
+    /// Returns all mounts, parents before children.
     pub(crate) fn mounts(&self) -> Vec<Owned> {
         let mut all = vec![self.root()];
         let mut next = 0;
@@ -57,7 +57,7 @@ impl Namespace {
         all
     }
 
-    /// A copy of the tree of mounts: pairs of old and new mounts, and the new root.
+    /// Returns a copy of the tree of mounts: pairs of old and new mounts, and the new root.
     pub(crate) fn copy(&self) -> (Vec<(Owned, Owned)>, Owned) {
         let mut pairs: Vec<(Owned, Owned)> = Vec::new();
         // The places in `pairs`, by the numbers of the old mounts.
@@ -68,8 +68,8 @@ impl Namespace {
             let guard = self.tree.domain.read();
             if let Some(attachment) = old.attachment(&guard) {
                 let parent = places.get(&attachment.parent.id()).map(|&place: &usize| pairs[place].1.share());
-                // Its parent comes before it; if its mount point was just removed, the mounts below are left
-                // out.
+                // The parent of a mount comes before the mount. If the mount point was just
+                // removed, the mounts below it are left out.
                 let mountpoint = attachment.mountpoint();
                 let attached = parent.is_some_and(|parent| points.attach(&new, &parent, mountpoint).is_ok());
                 if !attached {

@@ -43,13 +43,13 @@ impl PathRef {
         Self { mount, pinned: Some(pinned) }
     }
 
-    /// The root of a mount.
+    /// Returns the root of a mount.
     pub(crate) fn root_of(mount: PerCpuArc<Mount>) -> Self {
         let pinned = mount.sb.pin_again(mount.root());
         Self::new(mount, pinned)
     }
 
-    /// The number of its file system: `st_dev`.
+    /// Returns the number of the place's file system: `st_dev`.
     #[must_use]
     pub fn dev(&self) -> u64 {
         self.mount.dev
@@ -80,7 +80,7 @@ impl PathRef {
         self.pinned().get(self.sb().slots())
     }
 
-    /// Its attributes: `fstat(2)` of an `O_PATH` handle.
+    /// Returns the attributes: `fstat(2)` of an `O_PATH` handle.
     ///
     /// # Errors
     /// The errors of [`crate::FileSystem::attributes`], if the attributes are stale.
@@ -88,7 +88,7 @@ impl PathRef {
         self.sb().attr_now(self.inode()?)
     }
 
-    /// Its attributes, always requested from the file system.
+    /// Returns the attributes, always requested from the file system.
     ///
     /// # Errors
     /// The errors of [`crate::FileSystem::attributes`].
@@ -96,7 +96,8 @@ impl PathRef {
         self.sb().fetch_attr(self.inode()?)
     }
 
-    /// Its attributes, as [`attr`](Self::attr), and its birth, if the cache keeps that: [`Inode::birth`].
+    /// Returns the attributes, as [`attr`](Self::attr), and the birth, if the cache keeps it:
+    /// [`Inode::birth`].
     ///
     /// # Errors
     /// As for [`attr`](Self::attr).
@@ -120,37 +121,40 @@ impl PathRef {
         }
     }
 
-    /// Whether it is a directory.
+    /// Returns whether it is a directory.
     #[must_use]
     pub fn is_dir(&self) -> bool {
         self.dentry().object().is_dir()
     }
 
-    /// For how long the file system's answers about the file may be used from the answer on.
+    /// Returns for how long, from the answer on, the file system's answers about the file may be
+    /// used.
     #[must_use]
     pub fn valid(&self) -> Valid {
         self.dentry().inode().map_or(Valid::For(0), |inode| self.sb().valid_of(inode))
     }
 
-    /// For how long the file system's answer that this directory does not have some name may be used.
+    /// Returns for how long the file system's answer that this directory lacks a name may be used.
     #[must_use]
     pub fn absence_valid(&self) -> Valid {
         self.sb().valid_in(self.dentry())
     }
 
-    /// A number that no other inode of this tree has while this is held; all names of a file have the same.
+    /// Returns a number that no other inode of this tree has while this place is held. All names of
+    /// a file have the same number.
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.dentry().inode().map_or(0, |inode| core::ptr::from_ref(inode) as u64)
     }
 
-    /// The number of the mount that it is seen through, unique in this tree.
+    /// Returns the number of the mount through which the place is seen, unique in this tree.
     #[must_use]
     pub fn mount_id(&self) -> u64 {
         self.mount().id()
     }
 
-    /// The room that it takes in the cache, from which it cannot be evicted while it is held. `None`: that cache has no limit.
+    /// Returns the room that the place takes in the cache; a held place cannot be evicted. `None`:
+    /// the cache has no limit.
     #[must_use]
     pub fn cache_use(&self) -> Option<CacheUse> {
         let sb = self.sb();
@@ -160,8 +164,8 @@ impl PathRef {
         sb.is_evictable.then(|| CacheUse { bytes, budget: sb.share(SlotKind::Entry).budget() })
     }
 
-    /// Its directory and its name there, at one moment; `None` if it has no name, or is the root of its
-    /// mount.
+    /// Returns the place's directory and its name in that directory, read at one moment; `None` if
+    /// the place has no name, or is the root of its mount.
     #[must_use]
     pub fn parent_and_name(&self) -> Option<(Self, Box<[u8]>)> {
         let (sb, dentry) = (self.sb(), self.dentry());
@@ -185,7 +189,7 @@ impl PathRef {
         }
     }
 
-    /// The length in bytes that the cache has for it, without a call of the file system.
+    /// Returns the length of the file in bytes by the cache, without a call of the file system.
     #[must_use]
     pub fn cached_size(&self) -> u64 {
         self.dentry().inode().map_or(0, Inode::size)
@@ -211,7 +215,8 @@ impl Drop for PathRef {
     }
 }
 
-/// The path of `dentry` from the root of its file system `sb`. If names on the way change meanwhile, some are old.
+/// Returns the path of `dentry` from the root of its file system `sb`. If names on the way change
+/// meanwhile, some are old.
 pub(crate) fn path_in_file_system(sb: &SuperBlock, dentry: &Dentry) -> Vec<u8> {
     let guard = sb.domain.read();
     let mut names: Vec<Vec<u8>> = Vec::new();
@@ -257,19 +262,19 @@ impl<'a> Base<'a> {
     /// The working directory, without limits.
     pub const CWD: Base<'static> = Base { dir: None, scope: None, resolve: Resolve::empty() };
 
-    /// A held directory.
+    /// Returns a held directory.
     #[must_use]
     pub const fn at(dir: &'a PathRef) -> Self {
         Base { dir: Some(dir), scope: None, resolve: Resolve::empty() }
     }
 
-    /// This base, for walks within the limits of `resolve`.
+    /// Returns this base, for walks within the limits of `resolve`.
     #[must_use]
     pub const fn within(self, resolve: Resolve) -> Self {
         Base { resolve: self.resolve.union(resolve), ..self }
     }
 
-    /// The start for the text of a link in `dir`, in the same scope.
+    /// Returns the start for the text of a link in `dir`, in the same scope.
     pub(crate) fn going_on_from<'b>(&self, dir: &'b PathRef, scope: Option<&'b PathRef>) -> Base<'b> {
         Base { dir: Some(dir), scope, resolve: self.resolve }
     }
@@ -291,7 +296,7 @@ impl<'a> PathAt<'a> {
         Self { base, path }
     }
 
-    /// A path from the working directory, without limits.
+    /// Returns a path from the working directory, without limits.
     #[must_use]
     pub const fn cwd(path: &'a [u8]) -> Self {
         Self { base: Base::CWD, path }
@@ -310,8 +315,8 @@ impl<'a> From<&'a PathRef> for Base<'a> {
     }
 }
 
-/// Whether `place` is `root` or below it, through mounts. Exact if no directory moves and no mount changes
-/// meanwhile.
+/// Returns whether `place` is `root` or below it, through mounts. Exact if no directory moves and
+/// no mount changes meanwhile.
 pub(crate) fn climbs_to(guard: &ReadGuard<'_>, place: Place<'_>, root: &Place<'_>) -> bool {
     let (mut mount, mut dentry) = (place.mount, place.dentry);
     loop {

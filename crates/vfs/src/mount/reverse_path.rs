@@ -1,21 +1,21 @@
 //! Reverse paths: from a dentry to its path (`d_path`, `getcwd(3)`).
 //!
 //! # How it is locked
-//! Optimistic first: a climb to the root collects the names without a lock, with the sequence of
-//! each entry on the way, and checks all sequences at the end. If they are unchanged, there was a
-//! moment, before the first check, when all names were these: a path is never a mixture. After a
-//! few tries the climb blocks mounts, and renames of the names that the last try passed, as a
-//! reader of their sequences ([`sync::SeqRwLock`]). Such climbs do not exclude one another, nor
-//! renames of most other names. If the way now leads by another name, the climb blocks that name
-//! too and repeats. Each repetition adds a sequence, so it ends. Entries on the way are never
-//! locked. A climb that blocks samples the sequence of each entry too. So name and parent are of
-//! one moment, in which a rename of that name was blocked if its sequence is one of the blocked
-//! ones.
+//! The first tries are optimistic: a climb to the root collects the names without a lock, with the
+//! sequence of each entry on the way, and checks all sequences at the end. If the sequences are
+//! unchanged, all names were current at one moment, before the first check: a path is never a
+//! mixture. After a few tries the climb blocks mounts, and renames of the names that the last try
+//! passed, as a reader of their sequences ([`sync::SeqRwLock`]). Such climbs do not exclude one
+//! another, nor renames of most other names. If the way now leads by a new name, the climb blocks
+//! that name as well and repeats. Each repetition adds a sequence, so the repetitions end. Entries
+//! on the way are never locked. A climb that blocks also samples the sequence of each entry, so
+//! name and parent are of one moment; at that moment a rename of the name was blocked if the climb
+//! has blocked the name's sequence.
 //!
 //! # Where it comes from
-//! Linux's `d_path`: reverse paths that share `rename_lock` are of 2013 (Waiman Long). There it is
-//! one lock, and the first try reads under its sequence; here the sequences of the entries and of
-//! their directories are enough.
+//! Linux's `d_path`: reverse paths that share `rename_lock` are of 2013 (Waiman Long). In Linux
+//! `rename_lock` is one lock, and the first try reads under its sequence; here the sequences of the
+//! entries and of their directories are enough.
 
 use crate::base::name::PATH_MAX;
 use crate::base::rank::Rank;
@@ -39,8 +39,8 @@ pub(crate) fn path_from(tree: &Tree, place: Place<'_>, root: Place<'_>) -> Vec<u
     path(tree, place, root, DELETED)
 }
 
-/// The path of the mount point of `mount` from `root`. The mounted file may have lost its name; that has no
-/// effect.
+/// Returns the path of the mount point of `mount` from `root`. The mounted file may have lost its
+/// name; that has no effect.
 pub(crate) fn path_of_mount(tree: &Tree, mount: MountRef<'_>, root: Place<'_>) -> Vec<u8> {
     path(tree, Place { mount, dentry: mount.get().root() }, root, b"")
 }
@@ -63,8 +63,8 @@ fn path(tree: &Tree, place: Place<'_>, root: Place<'_>, mark: &[u8]) -> Vec<u8> 
     blocking_path(tree, &guard, place, root, mark, RenameSet::default())
 }
 
-/// The path, with mounts blocked, and renames of `names` and of all other names on the way. Waits
-/// inside a read section, but only for writers that wait for no reader of RCU.
+/// Returns the path, with mounts blocked, and renames of `names` and of all other names on the way.
+/// Waits inside a read section, but only for writers that wait for no reader of RCU.
 #[cold]
 fn blocking_path(
     tree: &Tree,

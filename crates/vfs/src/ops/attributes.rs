@@ -64,8 +64,8 @@ impl Context {
         if rest == SetAttr::default() { Ok(()) } else { set_attr_held(&cred, &request, held, &rest) }
     }
 
-    /// Whether the policy lets this context create a further name of a file: `protected_hardlinks` of
-    /// `proc_sys_fs(5)`.
+    /// Returns whether the policy lets this context create a further name of a file:
+    /// `protected_hardlinks` of `proc_sys_fs(5)`.
     ///
     /// # Errors
     /// `EPERM`.
@@ -138,7 +138,7 @@ fn keep_but_length(cred: &Credentials, sb: &SuperBlock, request: &Request, inode
     }
 }
 
-/// Whether `cred` may make the change.
+/// Returns whether `cred` may make the change.
 fn check(cred: &Credentials, sb: &SuperBlock, inode: &Inode, attr: &Attr, set: &SetAttr) -> Result<(), Errno> {
     flags_allow(sb, inode, cred, forbidding(set))?;
     check_plain(cred, attr, set)?;
@@ -148,8 +148,8 @@ fn check(cred: &Credentials, sb: &SuperBlock, inode: &Inode, attr: &Attr, set: &
     Ok(())
 }
 
-/// The flags of a file that forbid the change. The right to change the length was checked when the
-/// file was opened, but a file that has been opened to append must not be truncated.
+/// Returns the flags of a file that forbid the change. The right to change the length was checked
+/// when the file was opened, but a file that has been opened to append must not be truncated.
 fn forbidding(set: &SetAttr) -> InodeFlags {
     let is_touch = set.atime == Some(SetTime::Now) && set.mtime == set.atime;
     let has_times = set.atime.is_some() || set.mtime.is_some();
@@ -193,15 +193,16 @@ fn check_plain(cred: &Credentials, attr: &Attr, set: &SetAttr) -> Result<(), Err
     Ok(())
 }
 
-/// The change without the bits that `cred` cannot set: set-group-id of a group that it is not in.
+/// Returns the change without the bits that `cred` cannot set: set-group-id of a group that it is
+/// not in.
 fn allowed(cred: &Credentials, attr: &Attr, set: &SetAttr) -> SetAttr {
     let gid = set.gid.unwrap_or(attr.gid);
     let keeps = cred.in_group(gid) || cred.capabilities.contains(Capabilities::FSETID);
     SetAttr { mode: set.mode.map(|mode| if keeps { mode } else { mode & !S_ISGID }), ..*set }
 }
 
-/// The change as the file system stores it: a change of owner has the mode without the bits that it
-/// clears, unless the file system itself keeps modes.
+/// Returns the change as the file system stores it: a change of owner has the mode without the bits
+/// that it clears, unless the file system itself keeps modes.
 fn to_store(cred: &Credentials, sb: &SuperBlock, before: &Attr, set: &SetAttr) -> SetAttr {
     if sb.fs_keeps_modes || !is_chown(set) {
         return *set;
@@ -231,7 +232,7 @@ fn apply(cred: &Credentials, attr: &mut Attr, set: &SetAttr, now: i64) {
     attr.ctime = now;
 }
 
-/// Whether the change is a change of owner and group. A call without new ids also is:
+/// Returns whether the change is a change of owner and group. A call without new ids also is:
 /// `chown(path, -1, -1)` clears the set-id bits.
 fn is_chown(set: &SetAttr) -> bool {
     let owners = set.uid.is_some() || set.gid.is_some();

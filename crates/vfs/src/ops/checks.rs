@@ -38,10 +38,14 @@ pub(super) fn add_link(inode: &Inode, now: i64) -> Result<(), Errno> {
 pub(super) fn end_link(inode: &Inode, linked: Result<After, Errno>, ctime: i64) -> Result<After, Errno> {
     match &linked {
         Err(_) => inode.link_changed(-1, ctime),
-        // The copy changed before the file system. A request between the two changes cleared the
-        // mark, and its answer lacks the new name.
-        Ok(_) if inode.is_reported() => inode.mark_stale(),
-        Ok(_) => {}
+        Ok(_) => {
+            inode.clear_linkable();
+            // The copy changed before the file system. A request between the two changes cleared
+            // the mark, and its answer lacks the new name.
+            if inode.is_reported() {
+                inode.mark_stale();
+            }
+        }
     }
     linked
 }

@@ -136,7 +136,8 @@ impl Entry<'_, '_> {
     fn check_links(&self, dir: &Inode) -> Result<(), Errno> {
         match self.names {
             None if dir.links() >= LINK_MAX => Err(Errno::EMLINK),
-            // So all shards together cannot pass the limit. Near it, the directory is locked whole.
+            // So all shards together cannot pass the limit. Near the limit, the whole directory is
+            // locked.
             Some(names) if dir.links() >= LINK_MAX / 2 || !names.may_add_subdir(LINK_MAX / 2) => Err(self.leave()),
             _ => Ok(()),
         }
@@ -268,8 +269,8 @@ impl Context {
     /// Creates a symbolic link with the text `body`: `symlink(2)`.
     ///
     /// # Errors
-    /// As for [`Context::mkdir`]; `ENOENT` for an empty body, `ENAMETOOLONG` for one of more than 4095 bytes, `EINVAL` for
-    /// one with a NUL byte.
+    /// As for [`Context::mkdir`]; `ENOENT` for an empty body, `ENAMETOOLONG` for a body of more
+    /// than 4095 bytes, `EINVAL` for a body with a NUL byte.
     pub fn symlink(&self, body: &[u8], base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
         self.make(base, path, &CreateArgs::link(body)?)
     }

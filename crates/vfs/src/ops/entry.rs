@@ -1,29 +1,31 @@
 //! From a path to a locked directory and a name in it.
 //!
 //! # How they work
-//! 1. Each operation walks to the directory, locks it, checks that its sequence is unchanged and
-//!    that it was not removed, calls the file system, and changes the tree.
-//! 2. It takes the lock before it leaves the walk's read section, or, if another thread has the
-//!    lock, it takes a count. Without either, the lock could be the lock of another directory
-//!    later, or of none.
+//! 1. Each operation walks to the directory and locks it. It checks that the directory's sequence
+//!    is unchanged and that the directory was not removed. Then it calls the file system, and
+//!    changes the tree.
+//! 2. The operation takes the lock before it leaves the walk's read section; if another thread has
+//!    the lock, it takes a count on the directory. Without lock and count, the slot could later
+//!    serve another directory, or none.
 //! 3. The lock of a directory keeps its name and so its memory: a removal needs the same lock. (A
 //!    move does not. It changes nothing in the directory.)
 //! 4. The operation takes a count on the mount, so that the file system stays.
 //! 5. Where the file system never waits
 //!    ([`CachedNames::never_waits`](crate::CachedNames::never_waits)), creation and removal of a
-//!    name take place in the walk's read section ([`Context::in_parent_quick`]). It keeps the
-//!    mount, its file system, and the state of the context, so the operation counts and copies none
-//!    of them. An operation that might wait leaves the section and begins again ([`Entry::leave`]).
+//!    name take place in the walk's read section ([`Context::in_parent_quick`]). The section keeps
+//!    the mount, its file system, and the state of the context, so the operation takes no counts
+//!    and no copies of these. An operation that might wait leaves the section and begins again
+//!    ([`Entry::leave`]).
 //!
 //! [`in_section`] has the operations in the section, [`kept`] the locks and counts of the others.
 //!
 //! # Why a directory's lock is held across a call
-//! A remote file system is called with the name locked, and no directory. Every file system with
-//! its own names could be called so. Measured with `hostfs` on tmpfs, its traits changed to
-//! `remote` (at 07b20d4, 2 CPUs, one interleaved run): CPU time 1.04 to 1.06 for create and unlink,
-//! 1.08 to 1.10 for rename, up to 1.18 with 4 threads in one directory; 17,500 instead of 12,188
-//! user instructions for mknod and unlink, 22,783 instead of 16,179 for two renames. The limit was
-//! 5 %, so the lock of the directory stays for file systems that are not remote.
+//! The VFS calls a remote file system with the name locked, and no directory. It could call every
+//! file system with its own names in this way. Measured with `hostfs` on tmpfs, its traits changed
+//! to `remote` (at 07b20d4, 2 CPUs, one interleaved run): CPU time 1.04 to 1.06 for create and
+//! unlink, 1.08 to 1.10 for rename, up to 1.18 with 4 threads in one directory; 17,500 instead of
+//! 12,188 user instructions for mknod and unlink, 22,783 instead of 16,179 for two renames. The
+//! limit was 5 %, so the lock of the directory stays for file systems that are not remote.
 
 mod in_section;
 mod kept;
@@ -66,21 +68,23 @@ pub(crate) struct Caller<'t> {
 }
 
 impl<'t> Caller<'t> {
-    /// A request that begins now.
+    /// Returns a request that begins now.
     #[inline(always)]
     pub(crate) fn request(self) -> Request<'t> {
         self.making(0)
     }
 
-    /// A request that begins now, to create an entry, with a umask that the file system must apply.
+    /// Returns a request that begins now, to create an entry, with a umask that the file system
+    /// must apply.
     #[inline(always)]
     fn making(self, umask: u32) -> Request<'t> {
         Request::lent(self.cred, self.timeout, umask)
     }
 }
 
-/// A locked directory, and the name in it that an operation works on. [`Context::in_parent`] lends it while it has the lock; or, in a
-/// remote file system, while it has locked the name ([`unlocked`](crate::ops::unlocked)).
+/// A locked directory, and the name in it that an operation works on. [`Context::in_parent`] lends
+/// this value while it has the directory's lock or, in a remote file system, the name's lock
+/// ([`unlocked`](crate::ops::unlocked)).
 pub(crate) struct Entry<'t, 'p> {
     pub(crate) context: &'t Context,
     pub(crate) mount: MountRef<'t>,
@@ -109,7 +113,7 @@ pub(super) enum Mode<'t> {
 }
 
 impl<'t> Entry<'t, '_> {
-    /// The walk's section, if the operation is in it.
+    /// Returns the walk's section, if the operation is in it.
     #[inline(always)]
     pub(crate) fn section(&self) -> Option<&'t ReadGuard<'t>> {
         match self.keeper {
@@ -118,7 +122,7 @@ impl<'t> Entry<'t, '_> {
         }
     }
 
-    /// The state of an operation on a locked name, which has no lock.
+    /// Returns the state of an operation on a locked name, which has no lock.
     #[inline(always)]
     pub(super) fn unlocked(&self) -> Option<&'t Unlocked<'t>> {
         match self.keeper {
@@ -159,8 +163,8 @@ impl<'t> Entry<'t, '_> {
         self.dir.inode().ok_or(Errno::ENOENT)
     }
 
-    /// The entry, if it exists; `ENOENT` in a directory that was removed. It stays for as long as it borrows
-    /// `may_evict`.
+    /// Returns the entry, if it exists; `ENOENT` in a directory that was removed. The entry stays
+    /// cached as long as the result borrows `may_evict`.
     #[inline(always)]
     pub(crate) fn find<'r>(&'r self, may_evict: &'r mut MayEvict) -> Result<Option<&'r Dentry>, Errno> {
         if let Some(guard) = self.section()
@@ -183,8 +187,8 @@ impl<'t> Entry<'t, '_> {
         }
     }
 
-    /// The result of a search in a walk's section. The walk found the directory hashed, and it is complete, so none
-    /// is the answer.
+    /// Returns the result of a search in a walk's section. The walk found the directory hashed, and
+    /// it is complete, so none is the answer.
     #[inline(always)]
     fn checked<'r>(&self, found: Option<&'r Dentry>) -> Result<Option<&'r Dentry>, Errno> {
         match found {
@@ -193,13 +197,13 @@ impl<'t> Entry<'t, '_> {
         }
     }
 
-    /// The request to create the entry.
+    /// Returns the request to create the entry.
     #[inline(always)]
     pub(super) fn making(&self) -> Request<'t> {
         self.caller.making(self.context.umask_for(self.sb))
     }
 
-    /// The name and its hash.
+    /// Returns the name and its hash.
     #[inline(always)]
     pub(crate) fn named(&self) -> Named<'_> {
         Named { name: self.last.name, hash: self.hash, short: self.last.short }
@@ -215,8 +219,8 @@ impl<'t> Entry<'t, '_> {
 }
 
 impl Context {
-    /// The entry of a name in the locked directory `dir`, if it exists; `ENOENT` in a directory that was
-    /// removed.
+    /// Returns the entry of a name in the locked directory `dir`, if it exists; `ENOENT` in a
+    /// directory that was removed.
     pub(super) fn find_in<'r>(
         &self,
         sb: &'r SuperBlock,
@@ -308,8 +312,8 @@ impl Context {
         }
     }
 
-    /// [`Context::in_parent`] for an operation that may take place in the walk's read section. It is called again,
-    /// outside of it, if it [left](Entry::leave).
+    /// [`Context::in_parent`] for an operation that may take place in the walk's read section. If
+    /// the operation [leaves](Entry::leave) the section, it is called again outside of it.
     #[inline]
     pub(crate) fn in_parent_quick<R>(
         &self,
@@ -431,20 +435,20 @@ impl Context {
         Request::with(cred, timeout, 0)
     }
 
-    /// The request to create an entry.
+    /// Returns the request to create an entry.
     pub(super) fn making(&self, sb: &SuperBlock) -> Request<'static> {
         let guard = self.tree().domain.read();
         let Caller { cred, timeout } = self.caller_rcu(&guard);
         Request::with(cred, timeout, self.umask_for(sb))
     }
 
-    /// The umask of a request to create an entry: 0 unless the file system applies it.
+    /// Returns the umask of a request to create an entry: 0 unless the file system applies it.
     #[inline(always)]
     fn umask_for(&self, sb: &SuperBlock) -> u32 {
         if sb.fs_keeps_modes { self.umask() } else { 0 }
     }
 
-    /// Whether this context may create and remove entries in the directory.
+    /// Returns whether this context may create and remove entries in the directory.
     ///
     /// # Errors
     /// `EACCES`; `ENOENT` if it was removed.

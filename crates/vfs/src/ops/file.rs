@@ -75,7 +75,7 @@ impl OpenFile {
         Ok(Self { held, flags, cred, timeout, opened, listing: Mutex::new(None), owner: AtomicU64::new(0) })
     }
 
-    /// The file as a start of paths.
+    /// Returns the file as a start of paths.
     #[must_use]
     pub fn held(&self) -> &PathRef {
         &self.held
@@ -85,13 +85,13 @@ impl OpenFile {
         self.held.inode()
     }
 
-    /// A request that begins now.
+    /// Returns a request that begins now.
     #[inline(always)]
     fn request(&self) -> Request<'_> {
         Request::lent(&self.cred, self.timeout, 0)
     }
 
-    /// This open file of `inode`, for the file system.
+    /// Returns this open file of `inode`, for the file system.
     #[inline]
     fn open<'o>(&'o self, inode: &'o Inode) -> Open<'o> {
         let state = self.opened.as_ref().map_or(&OpenState::None, |opened| &opened.state);
@@ -104,7 +104,7 @@ impl OpenFile {
         self.flags
     }
 
-    /// The number of its file system: `st_dev`.
+    /// Returns the number of the file's file system: `st_dev`.
     #[must_use]
     pub fn dev(&self) -> u64 {
         self.held.dev()
@@ -216,7 +216,7 @@ impl OpenFile {
         set_attr_held(&self.cred, &self.request(), &self.held, &SetAttr { size: None, ..*set })
     }
 
-    /// Whether a read now would change the access time, as the mount and relatime require:
+    /// Returns whether a read now would change the access time, as the mount and relatime require:
     /// `mount(8)`. If so, a front end whose kernel answers reads from its cache must let the next
     /// one through. `false` if the file system itself decides about access times.
     #[must_use]

@@ -7,10 +7,10 @@
 //! the slot that the file lies in. It stays the same when the file moves.
 //!
 //! A directory is used only with its name: its parents are requested up to the root, and then
-//! looked up downwards, as a walk does. If something moves meanwhile, that is repeated. A file
-//! needs no name: if none is cached, it gets a dentry without one, and its path is unknown. But
-//! through a mount of a part of the file system, or below another root of the context, the file
-//! needs a name, which shows that it lies there.
+//! looked up downwards, as a walk does. If a directory moves meanwhile, this is repeated. A file
+//! needs no name: if the cache has no name of the file, it gets a dentry without a name, and its
+//! path is unknown. But below a mount of a part of the file system, or below another root of the
+//! context, the file needs a name, which shows that the file lies there.
 //!
 //! # How it is locked
 //! No lock. A file that is not cached is requested twice: the second answer, from when the cache
@@ -54,13 +54,13 @@ impl FileHandle {
     /// The most bytes of a handle.
     pub const MAX: usize = 5 + FileId::MAX;
 
-    /// The handle as bytes, at most [`FileHandle::MAX`].
+    /// Returns the handle as bytes, at most [`FileHandle::MAX`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         [&[VERSION], &self.slot.to_le_bytes()[..], self.id.as_bytes()].concat()
     }
 
-    /// The handle with these bytes.
+    /// Returns the handle with these bytes.
     ///
     /// # Errors
     /// `EINVAL`: these are not a handle's bytes.
@@ -72,7 +72,8 @@ impl FileHandle {
 }
 
 impl Context {
-    /// The handle of `held`, which [`Context::hold_handle`] takes: `name_to_handle_at(2)`. Needs no permission.
+    /// Returns the handle of `held`, which [`Context::hold_handle`] takes: `name_to_handle_at(2)`.
+    /// Needs no permission.
     ///
     /// # Errors
     /// `EOPNOTSUPP`: its file system has no ids of files.
@@ -82,10 +83,11 @@ impl Context {
         Ok(FileHandle { slot: if sb.inodes.is_kept() { 0 } else { sb.slot_number(inode) }, id })
     }
 
-    /// The file with this handle, seen through the mount of `at`, which is any place of it:
-    /// `open_by_handle_at(2)` with `O_PATH`. [`Context::open_held`] opens it. No permission is
-    /// checked, so the caller needs [`DAC_READ_SEARCH`](Capabilities::DAC_READ_SEARCH). A file
-    /// outside of the mount, or on that mount outside of the context's root, is not found.
+    /// Returns the file with this handle, seen through the mount of `at`, which may be any place of
+    /// this mount: `open_by_handle_at(2)` with `O_PATH`. [`Context::open_held`] opens it. No
+    /// permission is checked, so the caller needs
+    /// [`DAC_READ_SEARCH`](Capabilities::DAC_READ_SEARCH). A file outside of the mount, or on that
+    /// mount outside of the context's root, is not found.
     ///
     /// A removed file is found as long as it is held, if its file system finds it.
     ///
@@ -99,7 +101,8 @@ impl Context {
         })
     }
 
-    /// Whether [`Context::hold_number`] finds the files of the file system of `at`: it has ids, and its names live in the cache.
+    /// Returns whether [`Context::hold_number`] finds the files of the file system of `at`: it has
+    /// ids, and its names live in the cache.
     #[must_use]
     pub fn finds_numbers(&self, at: &PathRef) -> bool {
         let sb = at.sb();
@@ -118,9 +121,9 @@ impl Context {
         self.hold_shown(at, |_| connected(at.beside(at.sb().pin_with_ino(ino).ok_or(Errno::ESTALE)?)))
     }
 
-    /// The place that `find` returns, if it lies below the root of the mount of `at`, and below
-    /// this context's root if that is on this mount. `find` gets whether one of these roots is not
-    /// the root of the file system.
+    /// Returns the place that `find` returns, if the place lies below the root of the mount of
+    /// `at`, and below this context's root if that root is on this mount. `find` receives whether
+    /// one of these roots is not the root of the file system.
     fn hold_shown(&self, at: &PathRef, find: impl FnOnce(bool) -> Result<PathRef, Errno>) -> Result<PathRef, Errno> {
         if !self.credentials().capabilities.contains(Capabilities::DAC_READ_SEARCH) {
             return Err(Errno::EPERM);
@@ -160,7 +163,7 @@ impl Decoding<'_> {
         self.sb().fs().by_id(self.request, self.id)
     }
 
-    /// The file, with a name if it is a directory.
+    /// Returns the file, with a name if it is a directory.
     fn hold(&self, slot: u32) -> Result<PathRef, Errno> {
         let sb = self.sb();
         let invalidations = sb.invalidations();
@@ -184,7 +187,7 @@ impl Decoding<'_> {
         self.hold_unnamed(cached, &new, invalidations)
     }
 
-    /// The file by a dentry without a name. `cached` is its inode.
+    /// Returns the file by a dentry without a name. `cached` is its inode.
     fn hold_unnamed(&self, cached: Option<InodeRef<'_>>, new: &NewInode, invalidations: u64) -> Result<PathRef, Errno> {
         let sb = self.sb();
         let slot = match sb.slot(SlotKind::Entry) {
@@ -232,7 +235,7 @@ impl Decoding<'_> {
         Ok(())
     }
 
-    /// The file by a name, which its file system reports.
+    /// Returns the file by a name, which its file system reports.
     fn connect(&self, new: &NewInode) -> Result<PathRef, Errno> {
         for _ in 0..TRIES {
             let names = self.names()?;
@@ -245,7 +248,7 @@ impl Decoding<'_> {
         Err(Errno::ESTALE)
     }
 
-    /// The names on the way up to the root.
+    /// Returns the names on the way up to the root.
     fn names(&self) -> Result<Vec<Box<[u8]>>, Errno> {
         let sb = self.sb();
         let root = sb.root().inode().and_then(|root| sb.fs().id(root)).ok_or(Errno::ESTALE)?;
@@ -264,8 +267,8 @@ impl Decoding<'_> {
         Ok(names)
     }
 
-    /// The place that these names, the last one first, lead to from the root of the file system;
-    /// `None`: one of them was removed.
+    /// Returns the place that these names, the last one first, lead to from the root of the file
+    /// system; `None`: one of them was removed.
     fn walk(&self, names: &[Box<[u8]>]) -> Result<Option<PathRef>, Errno> {
         let sb = self.sb();
         let mut place = self.at.beside(sb.pin_again(sb.root()));
@@ -283,7 +286,7 @@ impl Decoding<'_> {
     }
 }
 
-/// Whether the cached file has the type that its file system reports.
+/// Returns whether the cached file has the type that its file system reports.
 fn is_kind(found: &PathRef, new: &NewInode) -> bool {
     found.inode().is_ok_and(|inode| inode.attr().kind() == new.attr.kind())
 }

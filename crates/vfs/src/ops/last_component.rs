@@ -71,7 +71,7 @@ impl<'p> Last<'p> {
         Self { parent, name, kind, short: short(name), slash: end < path.len() }
     }
 
-    /// Whether the name has a NUL byte.
+    /// Returns whether the name has a NUL byte.
     #[inline(always)]
     pub(crate) fn has_nul(&self) -> bool {
         self.short.map_or_else(|| self.name.contains(&0), ShortName::has_nul)

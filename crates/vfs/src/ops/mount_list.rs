@@ -17,7 +17,7 @@ use std::path::PathBuf;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct MountInfo {
-    /// Its number.
+    /// The number of the mount.
     pub id: u64,
     /// The number of the parent mount; its own number for the root.
     pub parent_id: u64,
@@ -40,7 +40,7 @@ pub struct MountInfo {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Holder {
-    /// Its path; followed by ` (deleted)` if its name was removed.
+    /// The path of the place; followed by ` (deleted)` if the name was removed.
     #[cfg_attr(feature = "serde", serde(serialize_with = "crate::base::serde::path"))]
     pub path: PathBuf,
     /// References on it.
@@ -48,7 +48,7 @@ pub struct Holder {
 }
 
 impl Context {
-    /// All mounts below this context's root, parents before children.
+    /// Returns all mounts below this context's root, parents before children.
     #[must_use]
     pub fn mounts(&self) -> Vec<MountInfo> {
         let (root, _) = self.root_and_cwd();
@@ -66,8 +66,9 @@ impl Context {
         self.on_held(base, path, true, |held| held.statvfs_for(&self.request()))
     }
 
-    /// The held places of the file system at `path`: open files, directories, working directories of
-    /// contexts. Examines all its cached entries: use it to report why a mount is busy.
+    /// Returns the held places of the file system at `path`: open files, directories, working
+    /// directories of contexts. Examines all its cached entries: use it to report why a mount is
+    /// busy.
     ///
     /// # Errors
     /// The errors of a walk.
@@ -98,7 +99,7 @@ fn own_counts(mount: &Mount, place: &PathRef, dentry: &Dentry) -> u32 {
     u32::from(core::ptr::eq(dentry, mount.root())) + u32::from(core::ptr::eq(dentry, place.dentry()))
 }
 
-/// A mount as a context with this root sees it; `None` if it is outside of the root.
+/// Returns a mount as a context with this root sees it; `None` if it is outside of the root.
 fn describe(mount: &Mount, arc: &sync::PerCpuArc<Mount>, root: &PathRef) -> Option<MountInfo> {
     let sb = &mount.sb;
     let mountpoint = path_of_mount(sb, arc.borrow(), root.place());

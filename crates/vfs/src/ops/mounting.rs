@@ -199,7 +199,7 @@ impl Context {
         // This waits for a grace period of the mount's count: other mounts can be changed meanwhile.
         let unmounted = match mount.seal() {
             0 => self.unmount_sealed(mount),
-            // It could not be sealed.
+            // The mount could not be sealed.
             i64::MAX => return Err(Errno::EBUSY),
             _ => Err(Errno::EBUSY),
         };
@@ -272,7 +272,7 @@ impl Context {
         if mount.namespace() == 0 { Err(Errno::ENOENT) } else { self.check_shown(mount) }
     }
 
-    /// The mount at a place. Exact under the mounts' lock.
+    /// Returns the mount at a place. Exact under the mounts' lock.
     ///
     /// # Errors
     /// `EINVAL`: it is not a mount point. `EBUSY`: it is the root of the namespace.

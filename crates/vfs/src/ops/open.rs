@@ -333,7 +333,8 @@ fn check_directory(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
     if flags.contains(OpenFlags::DIRECTORY) && mode & S_IFMT != S_IFDIR { Err(Errno::ENOTDIR) } else { Ok(()) }
 }
 
-/// Whether a file with the attributes `attr` can be opened with `flags`, which do not have `PATH`. `granted` checks the permission.
+/// Returns whether a file with the attributes `attr` can be opened with `flags`, which do not have
+/// `PATH`. `granted` checks the permission.
 #[inline(always)]
 pub(super) fn check_open(
     mount: &Mount,
@@ -367,7 +368,7 @@ fn check_opened(mount: &Mount, attr: &Attr, cred: &Credentials, flags: OpenFlags
     check_special(attr.mode)
 }
 
-/// Whether a file with `mode` can be opened with `flags`.
+/// Returns whether a file with `mode` can be opened with `flags`.
 #[cold]
 fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
     check_directory(mode, flags)?;

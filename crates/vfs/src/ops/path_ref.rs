@@ -110,7 +110,8 @@ impl Context {
         xattrs::list(held, &self.credentials(), &self.request())
     }
 
-    /// The flags of `held`, which only regular files and directories have: `ioctl(2)` with `FS_IOC_GETFLAGS`. Needs no permission.
+    /// Returns the flags of `held`, which only regular files and directories have: `ioctl(2)` with
+    /// `FS_IOC_GETFLAGS`. Needs no permission.
     ///
     /// # Errors
     /// `ENOTTY` if its file system has none; the file system's.
@@ -153,7 +154,7 @@ impl Context {
     }
 }
 
-/// Whether files of this type have flags.
+/// Returns whether files of this type have flags.
 fn has_flags(mode: u32) -> bool {
     matches!(mode & S_IFMT, S_IFREG | S_IFDIR)
 }

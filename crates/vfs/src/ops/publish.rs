@@ -1,9 +1,9 @@
 //! Changes of names and open files for watchers and observers: [`crate::notify`] with dentries.
 //!
 //! # What it is
-//! Observers are notified of a change after it, so that a copy that they then make is right.
-//! Watchers are notified of a removal just before it, while the entry still shows the way up. So
-//! [`removed`] is called before it, and [`gone`] after it.
+//! Observers are notified after a change, so that a copy that they make at that moment is right.
+//! Watchers are notified just before a removal, while the entry still shows the way up. So
+//! [`removed`] is called before a removal, and [`gone`] after it.
 //!
 //! # How it is locked
 //! Changes of names are published under the lock of their directory, or of the name where the
@@ -50,9 +50,10 @@ impl Context {
     /// ([`crate::DEFAULT_QUEUED_EVENTS`] is inotify's), then one overflow event. Until it is dropped, the
     /// watch holds the place, as an open file would.
     ///
-    /// Of a subtree, it reports only names that this context's credentials at the time of this call could list at the time
-    /// of the event: they need read and search permission for each directory between the watched one and the name, as the
-    /// cache has its mode and ACL.
+    /// In a subtree, the watch reports a name only if this context's credentials (of the time of
+    /// this call) could list the name at the time of the event. They need read and search
+    /// permission for each directory from the watched directory down to the name, by the modes and
+    /// ACLs in the cache.
     ///
     /// # Errors
     /// `EACCES` without read permission; errors of a walk.
@@ -157,8 +158,8 @@ fn report_watched(sb: &SuperBlock, change: Change, of: &Dentry, first: Option<Fi
     );
 }
 
-/// Whether `cred` may read and search a directory on the way up; `None` if it has changed since, so that its name on the
-/// way may be wrong.
+/// Returns whether `cred` may read and search a directory on the way up; `None` if it has changed
+/// since, so that its name on the way may be wrong.
 fn may_list(guard: &ReadGuard<'_>, (dir, seq): Passed<'_>, cred: &Credentials) -> Option<bool> {
     let may = dir.inode().map(|inode| may_rcu(guard, inode, inode.rights(), cred, MAY_READ | MAY_EXEC));
     (!dir.seq.retry(seq)).then_some(matches!(may, Some(Ok(()))))

@@ -58,7 +58,8 @@ impl Context {
         })
     }
 
-    /// The text of the symbolic link at `path`: `readlink(2)`. Does not change the access time.
+    /// Returns the text of the symbolic link at `path`: `readlink(2)`. Does not change the access
+    /// time.
     ///
     /// # Errors
     /// `EINVAL` if it is not a symbolic link; errors of a walk.
@@ -84,7 +85,8 @@ impl Context {
     }
 }
 
-/// The attributes at the end of a walk: out of line, since [`Context::attr_as`] has a shorter way to them.
+/// Returns the attributes at the end of a walk: out of line, since [`Context::attr_as`] has a
+/// shorter way to them.
 #[cold]
 #[inline(never)]
 fn attr_at(found: &WalkEnd<'_>) -> Result<PackedAttr, Errno> {

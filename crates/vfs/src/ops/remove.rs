@@ -58,13 +58,13 @@ impl Context {
         })
     }
 
-    /// Whether the locked directory `dir` has no entries in the cache.
+    /// Returns whether the locked directory `dir` has no entries in the cache.
     pub(crate) fn check_empty(&self, dir: &Dentry) -> Result<(), Errno> {
         if dir.children.load(Relaxed) != 0 { Err(Errno::ENOTEMPTY) } else { Ok(()) }
     }
 }
 
-/// Whether `cred` may remove `victim` from the directory `dir`.
+/// Returns whether `cred` may remove `victim` from the directory `dir`.
 ///
 /// # Errors
 /// `EACCES`, `EPERM` (sticky, flags), `ENOTDIR`, `EISDIR`.

@@ -6,15 +6,17 @@
 //!    of different names in sharded ones, share no lock.
 //! 2. With two directories, the thread takes the lock of one name and only tries the lock of the
 //!    other.
-//! 3. These renames lock the directories whole: renames of directories in or between sharded
-//!    directories, exchanges there, each move of a directory to another one, and all renames in a
-//!    file system whose names the cache may evict.
+//! 3. These renames lock whole directories, not names:
+//!    - renames of directories in or between sharded directories;
+//!    - exchanges in or between sharded directories;
+//!    - each move of a directory to another directory;
+//!    - all renames in a file system whose names the cache may evict.
 //! 4. A move of a directory to another one takes `rename_lock` first, so that no ancestor changes,
 //!    and then locks ancestors first (the order of Linux's `lock_rename`). So does a rename that
 //!    often finds the second lock taken.
-//! 5. A rename takes the locks of both names in the read sections of both walks, if it can at once
-//!    ([`Context::rename_here`]). Then it counts neither directory. Where the file system never
-//!    waits, the whole rename takes place there.
+//! 5. If both locks are free, a rename takes the locks of both names in the read sections of both
+//!    walks ([`Context::rename_here`]), and takes no count on the directories. In a file system
+//!    that never waits, the whole rename takes place in these sections.
 //!
 //! [`ends`] has the locks. [`name_locked_ends`] is a rename in a remote file system, which locks
 //! the names.
@@ -169,7 +171,7 @@ impl Context {
         None
     }
 
-    /// The rename with the locks that were taken in the sections of the walks.
+    /// Renames with the locks that were taken in the sections of the walks.
     fn rename_kept(&self, kept: DetachedEnds, plan: &Plan<'_>) -> Result<Attempt, Errno> {
         kept.bind(|sb, dirs, hashes, locks| {
             self.with_caller(|caller| {
@@ -190,7 +192,7 @@ impl Context {
         f(Caller { cred: &cred, timeout })
     }
 
-    /// The rename in two directories that the walks have counted.
+    /// Renames in two directories on which the walks have taken counts.
     fn rename_at(&self, at: [&DirAt; 2], plan: &Plan<'_>) -> Result<Attempt, Errno> {
         let sb = at[0].sb();
         if sb.name_locks.is_some() {
@@ -244,8 +246,8 @@ impl Context {
         Err(Errno::ESTALE)
     }
 
-    /// The error of a rename with one end above the other ([`dirs_above`]): the moved end if
-    /// `moved_above`, else the replaced end.
+    /// Returns the error of a rename with one end above the other ([`dirs_above`]): the moved end
+    /// if `moved_above`, else the replaced end.
     #[cold]
     fn refused_above(&self, ends: &Ends<'_, '_>, may_evict: &mut MayEvict, moved_above: bool) -> Result<Errno, Errno> {
         let (old, new) = (&ends.old, &ends.new);
@@ -265,7 +267,7 @@ impl Context {
         Ok(if slash && refused != Errno::EEXIST { Errno::ENOTDIR } else { refused })
     }
 
-    /// The rename of the entries found at both ends.
+    /// Renames the entries found at both ends.
     fn rename_found(&self, ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>) -> Result<(), Errno> {
         if !check_found(ends, moved, target)? {
             return Ok(());
@@ -325,7 +327,7 @@ fn check_found(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>) -> 
     Ok(true)
 }
 
-/// Whether the caller may remove both names, or create the new one.
+/// Returns whether the caller may remove both names, or create the new one.
 fn check_rights(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, exchange: bool) -> Result<(), Errno> {
     let (sb, cred, new) = (ends.sb, ends.caller.cred, &ends.new);
     let is_dir = moved.object().is_dir();
@@ -341,7 +343,7 @@ fn check_rights(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, ex
         }
     }
     if ends.are_two {
-        // Its `..` changes.
+        // The `..` of the replaced directory changes.
         let replaced = target.filter(|target| exchange && target.object().is_dir());
         for inode in [is_dir.then_some(moved), replaced].into_iter().flatten().filter_map(Dentry::inode) {
             may_block(sb, inode, inode.rights(), cred, MAY_WRITE)?;
@@ -350,7 +352,7 @@ fn check_rights(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, ex
     Ok(())
 }
 
-/// The rename itself, after all checks.
+/// Renames, after all checks.
 fn move_checked(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, is_dir: bool) -> Result<(), Errno> {
     let sb = ends.sb;
     let (old, new) = (&ends.old, &ends.new);
@@ -379,7 +381,7 @@ fn move_checked(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, is
     Ok(())
 }
 
-/// The exchange itself, after all checks.
+/// Exchanges, after all checks.
 fn exchange_checked(ends: &Ends<'_, '_>, a: &Dentry, b: &Dentry) -> Result<(), Errno> {
     let sb = ends.sb;
     let (old, new) = (&ends.old, &ends.new);

@@ -8,8 +8,8 @@
 //!
 //! During the call a lookup, a listing or an invalidation may have changed the entry in the cache,
 //! and the directory itself may have been replaced in the cache, because the file system reported
-//! another one under its name. So the second half looks again: a name that was created may have its
-//! entry already, and a removed name may have none any more.
+//! another one under its name. So the operation searches the cache again after the call: a created
+//! name may have an entry already, and a removed name may have lost its entry.
 //!
 //! # How it is locked
 //! As [`name_locks`](crate::cache::name_locks). A thread has at most the locks of one directory and
@@ -54,13 +54,13 @@ pub(crate) struct Unlocked<'t> {
 }
 
 impl<'t> Unlocked<'t> {
-    /// The request of an operation, which has one deadline.
+    /// Returns the request of an operation, which has one deadline.
     fn with_deadline<'r>(&self, mut request: Request<'r>) -> Request<'r> {
         request.deadline = self.deadline;
         request
     }
 
-    /// The entry of the name, if it exists.
+    /// Returns the entry of the name, if it exists.
     pub(super) fn find<'r>(&'r self, entry: &Entry<'t, '_>) -> Result<Option<&'r Dentry>, Errno> {
         if !entry.dir.object().is_hashed() {
             return Err(Errno::ENOENT);
@@ -100,8 +100,8 @@ impl Drop for Unlocked<'_> {
 }
 
 impl Context {
-    /// Reserves a name in the directory that a walk found, and calls `f`. `None`: the directory moved before, or the entry of the name
-    /// left the cache, so the operation walks again.
+    /// Locks a name in the directory that a walk found, and calls `f`. `None`: the directory moved
+    /// before the lock, or the entry of the name left the cache, so the operation must walk again.
     #[cold]
     #[inline(never)]
     pub(super) fn in_name_locked<'p, R>(
@@ -160,8 +160,9 @@ impl Context {
 }
 
 impl<'t> Entry<'t, '_> {
-    /// Checks, with the directory locked, that it has its name, that `old`, the entry to remove, is
-    /// still the name's entry, and that nothing is mounted on it. After that the name is in flight.
+    /// Checks, with the directory locked, that the directory has its name, that `old`, the entry to
+    /// remove, is still the name's entry, and that nothing is mounted on `old`. After a success the
+    /// name is in flight.
     fn begin_change(&self, unlocked: &Unlocked<'t>, old: Option<&Dentry>) -> Result<(), Errno> {
         let _held = self.sb.lock_dir(self.dir);
         if !self.dir.object().is_hashed() {
@@ -181,13 +182,13 @@ impl<'t> Entry<'t, '_> {
         Ok(())
     }
 
-    /// Whether `entry` is the cached one of the name. The directory is locked.
+    /// Returns whether `entry` is the cached one of the name. The directory is locked.
     fn is_entry(&self, entry: &Dentry) -> bool {
         self.sb.cached(self.dir, self.named()).is_some_and(|cached| core::ptr::eq(cached, entry))
     }
 
-    /// Whether the directory, which is locked, has been replaced in the cache since the check
-    /// before the call. If so, marks the name stale in the dentry that the directory has now.
+    /// Returns whether the directory, which is locked, has been replaced in the cache since the
+    /// check before the call. If so, marks the name stale in the dentry that the directory has now.
     fn is_replaced(&self, dir: &Inode) -> bool {
         let is_replaced = !self.dir.object().is_hashed();
         if is_replaced {

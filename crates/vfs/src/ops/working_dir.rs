@@ -39,8 +39,8 @@ impl Context {
         self.enter_root(Base::CWD, path)
     }
 
-    /// Changes the root directory to a held one, not the working directory: `fchroot(2)` of other systems, and on Linux
-    /// `fchdir(2)` and `chroot(".")`.
+    /// Changes the root directory, but not the working directory, to a held directory: `fchroot(2)`
+    /// of other systems, and on Linux `fchdir(2)` and `chroot(".")`.
     ///
     /// # Errors
     /// As for [`Context::set_root`]; `EXDEV` for a place of another tree.
@@ -68,7 +68,7 @@ impl Context {
         })
     }
 
-    /// The working directory's path: `getcwd(2)`.
+    /// Returns the working directory's path: `getcwd(2)`.
     ///
     /// # Errors
     /// `ENOENT` if it was removed.
@@ -78,8 +78,8 @@ impl Context {
         if cwd.dentry().object().is_hashed() { Ok(self.path_of(cwd)) } else { Err(Errno::ENOENT) }
     }
 
-    /// The path of the file at `path`, without symbolic links, `.` or `..`: `realpath(3)`. Of a scoped walk,
-    /// the path from the root of its scope.
+    /// Returns the path of the file at `path`, without symbolic links, `.` or `..`: `realpath(3)`.
+    /// Of a scoped walk, the path from the root of its scope.
     ///
     /// # Errors
     /// The errors of a walk.
@@ -93,13 +93,14 @@ impl Context {
         Ok(path_from(held.sb(), held.place(), scope.place()))
     }
 
-    /// The path of an open file, as in `/proc/self/fd`: with ` (deleted)` if its name was removed.
+    /// Returns the path of an open file, as in `/proc/self/fd`: with ` (deleted)` if its name was
+    /// removed.
     #[must_use]
     pub fn path_of_file(&self, file: &crate::ops::file::OpenFile) -> Vec<u8> {
         self.path_of(file.held())
     }
 
-    /// The path of a held place, as [`Context::path_of_file`].
+    /// Returns the path of a held place, as [`Context::path_of_file`].
     #[must_use]
     pub fn path_of(&self, held: &PathRef) -> Vec<u8> {
         // The read section keeps the root: a count on it would make all reverse paths write to one line.

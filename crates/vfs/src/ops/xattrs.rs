@@ -21,7 +21,8 @@ use crate::slots::inode::Inode;
 use crate::walk::permission::{flags_allow, may_block};
 
 impl Context {
-    /// The value of the extended attribute `name`: `getxattr(2)`, `lgetxattr(2)` without `follow`.
+    /// Returns the value of the extended attribute `name`: `getxattr(2)`, `lgetxattr(2)` without
+    /// `follow`.
     ///
     /// # Errors
     /// `ENODATA`, `EOPNOTSUPP`, `ERANGE` for an empty name or one of more than 255 bytes, `EACCES`;
@@ -58,7 +59,8 @@ impl Context {
         self.on_held(base, path, follow, |held| remove(held, &self.credentials(), &self.request(), name))
     }
 
-    /// The names of all extended attributes: `listxattr(2)`, `llistxattr(2)` without `follow`.
+    /// Returns the names of all extended attributes: `listxattr(2)`, `llistxattr(2)` without
+    /// `follow`.
     ///
     /// # Errors
     /// The errors of a walk and of the file system.
@@ -139,7 +141,7 @@ pub(crate) fn changed(held: &PathRef, inode: &Inode, request: &Request) {
     publish::touched(held.sb(), EventKind::Attributes, held.dentry());
 }
 
-/// The kind of the ACL that the attribute `name` is, if it is one.
+/// Returns the kind of the ACL that the attribute `name` is, if it is one.
 ///
 /// # Errors
 /// `EOPNOTSUPP`: the file system has no ACLs.

@@ -30,7 +30,7 @@ impl Ranges {
         self.pieces.is_empty()
     }
 
-    /// The first piece that keeps another owner from `kind` on `range`.
+    /// Returns the first piece that keeps another owner from `kind` on `range`.
     pub(super) fn first_conflict(&self, kind: LockKind, range: &Range<u64>) -> Option<LockInfo> {
         self.overlapping(range).find(|piece| match kind {
             LockKind::Unlock => false,
@@ -72,7 +72,7 @@ impl Ranges {
         gives_back
     }
 
-    /// The pieces that share a byte with `range`, from the first to the last.
+    /// Returns the pieces that share a byte with `range`, from the first to the last.
     pub(super) fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = LockInfo> {
         let reaches_in = |&(_, &(end, _)): &(&u64, &(u64, LockKind))| end > range.start;
         let before = self.pieces.range(..range.start).next_back().filter(reaches_in);

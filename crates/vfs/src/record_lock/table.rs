@@ -7,9 +7,9 @@
 //! A wait queue for each blocker, as in Linux: a change examines all waiting requests of the file.
 //!
 //! # How it is locked
-//! By the shard's mutex, except for a sleeper's word: the waiting thread reads it relaxed, and
-//! takes the mutex before it relies on it. A parked request has no thread: the thread that grants
-//! it calls its closure after the release of the mutex.
+//! The shard's mutex protects everything except a sleeper's word: the waiting thread reads the word
+//! relaxed, and takes the mutex before it relies on the value. A parked request has no thread: the
+//! thread that grants the request calls its closure after the release of the mutex.
 //!
 //! # Invariants
 //! 1. The locks of two owners do not conflict.
@@ -106,7 +106,7 @@ impl LockTable {
         self.held.is_empty()
     }
 
-    /// Whether a lock of another owner conflicts.
+    /// Returns whether a lock of another owner conflicts.
     pub(super) fn has_conflict(&self, request: &LockRequest) -> bool {
         self.conflicts(request).next().is_some()
     }
@@ -115,7 +115,7 @@ impl LockTable {
         self.conflicts(request).min_by_key(|lock| lock.start)
     }
 
-    /// The owners of conflicting locks.
+    /// Returns the owners of conflicting locks.
     pub(super) fn blockers(&self, request: &LockRequest) -> Vec<u64> {
         let others = self.held.iter().filter(|&(&owner, _)| owner != request.owner);
         let blocking = others.filter(|(_, ranges)| ranges.first_conflict(request.kind, &request.range).is_some());
@@ -215,7 +215,7 @@ impl LockTable {
         self.waiting.len()
     }
 
-    /// An owner's pieces.
+    /// Returns an owner's pieces.
     #[cfg(test)]
     pub(super) fn pieces_of(&self, owner: u64) -> Vec<LockInfo> {
         self.held.get(&owner).into_iter().flat_map(|ranges| ranges.overlapping(&WHOLE)).collect()

@@ -1,11 +1,11 @@
 //! The dentry: a name in a directory, and the data of a walk's step.
 //!
 //! # What it is
-//! Two cache lines. The [`Dentry`] holds everything that a walk step reads: sequence, name hash and length,
-//! parent, chain link, the [object word](crate::slots::object) and the inline name. The [`Cold`] line holds data that writers touch, so
-//! that counting a reference never takes the first line away from walkers. It lies elsewhere (see
-//! [`crate::slots::slot`]) and is reached by `Deref`. With its inode a cached name costs 256 bytes and its
-//! share of a bucket.
+//! A dentry has two cache lines. The [`Dentry`] holds everything that a walk step reads: sequence,
+//! name hash and length, parent, chain link, the [object word](crate::slots::object) and the inline
+//! name. The [`Cold`] line holds data that writers touch, so that counting a reference never takes
+//! the first line away from walkers. It lies elsewhere (see [`crate::slots::slot`]) and is reached
+//! by `Deref`. With its inode a cached name costs 256 bytes and its share of a bucket.
 //!
 //! # States
 //! ```text
@@ -69,14 +69,15 @@ pub(crate) struct Cold {
     pub(crate) last_cookie: AtomicU64,
 }
 
-/// The word that a lookup compares: hash and length.
+/// Returns the word that a lookup compares: hash and length.
 #[inline(always)]
 pub(crate) fn hash_len(hash: u64, len: usize) -> u32 {
     ((hash >> 40) as u32) << 8 | len as u32
 }
 
-/// The hash in the table of a name that its file system hashes to `hash`: the upper 24 bits, which a dentry
-/// keeps, and bits derived from them. So it can be computed again without the rules.
+/// Returns the hash in the table of a name that its file system hashes to `hash`: the upper 24
+/// bits, which a dentry keeps, and bits derived from them. So it can be computed again without the
+/// rules.
 pub(crate) fn folded_hash(hash: u64) -> u64 {
     let kept = hash >> 40;
     kept << 40 | kept.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 24
@@ -119,7 +120,7 @@ impl Dentry {
         }
     }
 
-    /// The directory of the name; the root is its own. `None` for a free dentry.
+    /// Returns the directory of the name; the root is its own. `None` for a free dentry.
     #[inline(always)]
     pub(crate) fn parent(&self) -> Option<&Dentry> {
         self.parent.get()
@@ -130,7 +131,7 @@ impl Dentry {
         self.parent.is(parent)
     }
 
-    /// The object word. It may change unless `seq` is checked.
+    /// Returns the object word. It may change unless `seq` is checked.
     #[inline(always)]
     pub(crate) fn object(&self) -> Object {
         self.object.load()
@@ -147,10 +148,10 @@ impl Dentry {
         self.object.update(change);
     }
 
-    /// Changes flags that a walk through a directory looks at. Of a directory, also updates
-    /// `SEARCH_ALL`, which follows from these flags and the mode. If recorded paths pass a
-    /// directory that is closed so, or a directory or link that every later walk must look at, that
-    /// is a change of `paths`.
+    /// Changes flags that a walk through a directory looks at. For a directory this updates
+    /// `SEARCH_ALL`, which follows from these flags and the mode. The change counts as a change of
+    /// `paths` if recorded paths pass the directory or link, and the change closes it or makes
+    /// every later walk look at it.
     pub(crate) fn update_flags(&self, paths: &WholePaths, mut change: impl FnMut(Object) -> Object) {
         if !self.object().has(ObjectFlags::DIR | ObjectFlags::LINK) {
             return self.update_object(change);
@@ -181,8 +182,8 @@ impl Dentry {
         self.object.pass()
     }
 
-    /// Whether a recorded path passed the directory or link. Call inside a write section of its sequence, or of its inode's, or after
-    /// a change that a recorder must see.
+    /// Returns whether a recorded path passed the directory or link. Call inside a write section of
+    /// its sequence, or of its inode's, or after a change that a recorder must see.
     pub(crate) fn is_passed(&self) -> bool {
         self.object.is_passed()
     }
@@ -203,7 +204,8 @@ impl Dentry {
         inode_of(self, self.object())
     }
 
-    /// Whether this is the entry of a short name in `parent`. Call between samples of `seq`.
+    /// Returns whether this is the entry of a short name in `parent`. Call between samples of
+    /// `seq`.
     #[inline(always)]
     pub(crate) fn is_short(&self, parent: &Dentry, hash_len: u32, name: ShortName) -> bool {
         // Relaxed: the caller's samples of `seq` order these loads.
@@ -213,7 +215,7 @@ impl Dentry {
             && self.name[1].load(Relaxed) == name.words[1]
     }
 
-    /// Whether this is the entry of a name in `parent`. Call between samples of `seq`.
+    /// Returns whether this is the entry of a name in `parent`. Call between samples of `seq`.
     pub(crate) fn is_entry_rcu(&self, parent: &Dentry, named: Named<'_>, guard: &ReadGuard<'_>) -> bool {
         let Named { name, hash, .. } = named;
         // Relaxed: as in `is_short`.
@@ -226,8 +228,8 @@ impl Dentry {
         self.name.iter().zip(inline_words(named)).all(|(own, word)| own.load(Relaxed) == word)
     }
 
-    /// Whether this is an entry in `parent` with the hash `hash` whose name `is_name` accepts. For names that
-    /// are not compared byte by byte. Call between samples of `seq`.
+    /// Returns whether this is an entry in `parent` with the hash `hash` whose name `is_name`
+    /// accepts. For names that are not compared byte by byte. Call between samples of `seq`.
     pub(crate) fn is_folded_rcu(
         &self,
         parent: &Dentry,
@@ -241,7 +243,7 @@ impl Dentry {
             && self.with_name_rcu(guard, is_name)
     }
 
-    /// The hash in the table of a name of a directory with own rules for names.
+    /// Returns the hash in the table of a name of a directory with own rules for names.
     pub(crate) fn folded_hash(&self) -> u64 {
         folded_hash(u64::from(self.hash_len.load(Relaxed) >> 8) << 40)
     }
@@ -280,12 +282,12 @@ impl Dentry {
         self.len() > INLINE_MAX
     }
 
-    /// The length of the name.
+    /// Returns the length of the name.
     pub(crate) fn len(&self) -> usize {
         self.hash_len.load(Relaxed) as u8 as usize
     }
 
-    /// Whether the slot owns no memory elsewhere, as a free one must.
+    /// Returns whether the slot owns no memory elsewhere, as a free one must.
     #[cfg(test)]
     pub(crate) fn owns_nothing(&self) -> bool {
         self.long_name.is_none() && cold_part(self).inode.owns_nothing()
@@ -314,8 +316,8 @@ impl Dentry {
         f(&bytes[..len])
     }
 
-    /// The hash of the name in the table, for `parent`. The name must not change meanwhile (the bucket's lock
-    /// is held, or the directory's).
+    /// Returns the hash of the name in the table, for `parent`. The name must not change meanwhile
+    /// (the bucket's lock is held, or the directory's).
     pub(crate) fn filed_hash_rcu(&self, parent: &Dentry, key: NameKey, guard: &ReadGuard<'_>) -> u64 {
         if parent.object().is_folded() {
             return self.folded_hash();
@@ -333,7 +335,7 @@ impl core::fmt::Debug for Dentry {
     }
 }
 
-/// The first 32 bytes of a name, padded with zeros.
+/// Returns the first 32 bytes of a name, padded with zeros.
 #[inline(always)]
 fn inline_words(Named { name, short, .. }: Named<'_>) -> [u64; 4] {
     if let Some(name) = short {

@@ -31,7 +31,7 @@ pub(crate) fn set_expiry(dentry: &Dentry, valid: Valid) {
 }
 
 impl Dentry {
-    /// Whether only the cache has the name: then its cookie is a place in a listing.
+    /// Returns whether only the cache has the name: then its cookie is a place in a listing.
     pub(crate) fn is_in_cache_alone(&self) -> bool {
         self.parent().is_some_and(|dir| dir.object().is_complete())
     }
@@ -40,8 +40,8 @@ impl Dentry {
         u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0) >= self.cookie.load(Relaxed)
     }
 
-    /// Marks the entry stale, so that it is revalidated before its next use, and users that hold it request its attributes. From
-    /// any thread, without a lock.
+    /// Marks the entry stale: it is revalidated before its next use, and users that hold the entry
+    /// request its attributes. Any thread may call this, without a lock.
     pub(crate) fn expire(&self, paths: &WholePaths) {
         if let Some(inode) = self.inode() {
             inode.age();

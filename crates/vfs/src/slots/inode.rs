@@ -1,10 +1,10 @@
 //! The inode: a file, independent of its names.
 //!
 //! # What it is
-//! Two cache lines. The *hot* one holds the attributes that `stat(2)` and permission checks read.
-//! It lies beside the dentry of the file's first name, so that a walk can prefetch it while it
-//! still compares the name. The *cold* one serves opening, linking and freeing, and holds the file
-//! system's own word and data.
+//! An inode has two cache lines. The *hot* line holds the attributes that `stat(2)` and permission
+//! checks read. It lies beside the dentry of the file's first name, so that a walk can prefetch the
+//! line while it still compares the name. The *cold* line serves opening, linking and freeing, and
+//! holds the file system's own word and data.
 //!
 //! Here: the memory, and readers of it. [`mod@reference`]: references on inodes; [`rights`]:
 //! changes of attributes; [`staleness`]: whether the attributes are the file system's current ones;
@@ -83,7 +83,8 @@ pub struct Inode {
 /// The kind of copies that the cache has of a file system's attributes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept {
-    /// Copies of attributes that the file system reports: [`crate::Attributes::FileSystem`].
+    /// Whether the attributes are copies of attributes that the file system reports:
+    /// [`crate::Attributes::FileSystem`].
     pub(crate) is_reported: bool,
     /// The inode exists from the creation of the file on: [`crate::NameStore::Cache`].
     pub(crate) is_from_birth: bool,
@@ -118,7 +119,7 @@ const AGED: u32 = 0;
 /// `attr_until`: invalidated, otherwise valid for a time.
 const OLD: u32 = 1;
 
-/// The tick of a time, rounded down.
+/// Returns the tick of a time, rounded down.
 fn tick_of(ns: u64) -> u32 {
     u32::try_from(ns >> TICK_BITS).unwrap_or(FOREVER - 1).clamp(OLD + 1, FOREVER - 1)
 }
@@ -178,7 +179,7 @@ impl Inode {
         InodeRef(self)
     }
 
-    /// The file system's number of the inode.
+    /// Returns the file system's number of the inode.
     #[must_use]
     pub fn node(&self) -> u64 {
         self.node.load(Relaxed)
@@ -198,26 +199,28 @@ impl Inode {
         self.free_link.load(Relaxed).addr() as i64
     }
 
-    /// The file system's own data of this inode, if it is a `T`: set once by [`Inode::data_or`], dropped with the inode.
+    /// Returns the file system's own data of this inode, if it is a `T`: set once by
+    /// [`Inode::data_or`], dropped with the inode.
     #[must_use]
     pub fn data<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.private.get()?.downcast_ref()
     }
 
-    /// The file system's own data, made by `make` if there is none yet. `None` if there is some of another type.
+    /// Returns the file system's own data, made by `make` if there is none yet. `None` if there is
+    /// some of another type.
     pub fn data_or<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.private.get_or_set(|| Box::new(make())).downcast_ref()
     }
 
-    /// The attributes, all of one moment.
+    /// Returns the attributes, all of one moment.
     #[inline]
     #[must_use]
     pub fn attr(&self) -> Attr {
         self.seq.read(|| self.load())
     }
 
-    /// The attributes, all of one moment, as they lie here. `None` if they are stale, or if a writer is at work: then
-    /// the caller must look again in a function that may wait.
+    /// Returns the attributes, all of one moment, as they lie here. `None` if they are stale, or if
+    /// a writer is at work: then the caller must look again in a function that may wait.
     #[inline(always)]
     pub(crate) fn packed(&self) -> Option<PackedAttr> {
         let Some(line) = first_line(self) else {
@@ -242,12 +245,13 @@ impl Inode {
         self.attr_until.store(until, Relaxed);
     }
 
-    /// Whether the attributes are valid for a time only.
+    /// Returns whether the attributes are valid for a time only.
     pub(crate) fn has_ttl(&self) -> bool {
         !matches!(self.attr_until.load(Relaxed), FOREVER | AGED)
     }
 
-    /// Whether the attributes are too old for a user that holds the file and does not look its name up.
+    /// Returns whether the attributes are too old for a user that holds the file and does not look
+    /// its name up.
     pub(crate) fn is_old(&self) -> bool {
         let until = self.attr_until.load(Relaxed);
         until != FOREVER && tick_of(monotonic_ns()) >= until
@@ -287,7 +291,7 @@ impl Inode {
         self.nlink.store(self.nlink.load(Relaxed).saturating_add_signed(-links), Relaxed);
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size.load(Relaxed)
@@ -319,17 +323,17 @@ impl Inode {
         self.nlink.load(Relaxed)
     }
 
-    /// Whether it has an access ACL.
+    /// Returns whether it has an access ACL.
     pub(crate) fn has_acl(&self) -> bool {
         self.mode.load(Relaxed) & HAS_ACL != 0
     }
 
-    /// Whether new entries of the directory begin with an ACL.
+    /// Returns whether new entries of the directory begin with an ACL.
     pub(crate) fn has_default_acl(&self) -> bool {
         self.mode.load(Relaxed) & HAS_DEFAULT_ACL != 0
     }
 
-    /// Whether the inode, created without a name, may get one.
+    /// Returns whether the inode, created without a name, may get one.
     pub(crate) fn is_linkable(&self) -> bool {
         self.mode.load(Relaxed) & LINKABLE != 0
     }
@@ -339,7 +343,17 @@ impl Inode {
         self.mode.store(self.mode.load(Relaxed) | LINKABLE, Relaxed);
     }
 
-    /// Its ACLs, if it has any.
+    /// Notes that the inode got its first name: after its last one it gets no other, as Linux's
+    /// `I_LINKABLE`.
+    pub(crate) fn clear_linkable(&self) {
+        if self.is_linkable() {
+            let _held = self.seq.write_lock();
+            // Relaxed: inside the sequence lock's write section.
+            self.mode.store(self.mode.load(Relaxed) & !LINKABLE, Relaxed);
+        }
+    }
+
+    /// Returns the ACLs of the inode, if it has any.
     pub(crate) fn acl<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Option<&'g Acls> {
         self.acl.load(guard)
     }
@@ -376,7 +390,7 @@ impl Inode {
         }
     }
 
-    /// Whether it owns no memory.
+    /// Returns whether it owns no memory.
     #[cfg(test)]
     pub(crate) fn owns_nothing(&self) -> bool {
         self.private.is_none() && self.link_body.is_none() && self.acl.is_none()
@@ -392,7 +406,7 @@ impl Inode {
         self.refs.load(Relaxed)
     }
 
-    /// Whether the caller's dentry is the only one (no other thread can add one then).
+    /// Returns whether the caller's dentry is the only one (no other thread can add one then).
     pub(crate) fn is_last(&self) -> bool {
         // ORDERING: Acquire, pairs with the AcqRel of `InodeRef::put` in the threads that dropped the other dentries.
         self.refs.load(Acquire) == 1

@@ -84,7 +84,8 @@ impl Object {
         }
     }
 
-    /// The word that [`bits`](Object::bits) returned; for the dentry, which keeps it in an atomic.
+    /// Returns the word that [`bits`](Object::bits) returned; for the dentry, which keeps it in an
+    /// atomic.
     #[inline(always)]
     pub(super) const fn from_bits(bits: u64) -> Self {
         Self(bits)
@@ -95,13 +96,13 @@ impl Object {
         self.0
     }
 
-    /// The address of the inode; 0 if the word has none.
+    /// Returns the address of the inode; 0 if the word has none.
     #[inline(always)]
     pub(crate) const fn inode_address(self) -> u64 {
         self.0 & ADDRESS
     }
 
-    /// Whether any of `flags` is set.
+    /// Returns whether any of `flags` is set.
     #[inline(always)]
     pub(crate) const fn has(self, flags: ObjectFlags) -> bool {
         self.0 & flags.bits() != 0
@@ -117,7 +118,8 @@ impl Object {
         Self(self.0 & !flags.bits())
     }
 
-    /// The word of a directory of `mode`, with [`SEARCH_ALL`](ObjectFlags::SEARCH_ALL) as mode and flags demand.
+    /// Returns the word of a directory of `mode`, with [`SEARCH_ALL`](ObjectFlags::SEARCH_ALL) as
+    /// mode and flags demand.
     pub(crate) fn with_search(self, mode: u32) -> Self {
         let closed = self.without(ObjectFlags::SEARCH_ALL);
         let is_open =
@@ -125,13 +127,13 @@ impl Object {
         if is_open { closed.with(ObjectFlags::SEARCH_ALL) } else { closed }
     }
 
-    /// The word of a directory of `mode` with an expiry.
+    /// Returns the word of a directory of `mode` with an expiry.
     pub(crate) fn with_expiry(self, mode: u32) -> Self {
         let object = self.with(ObjectFlags::CHECKED);
         if object.is_dir() { object.with_search(mode) } else { object }
     }
 
-    /// Whether there is no inode: a name that does not exist, or a free dentry.
+    /// Returns whether there is no inode: a name that does not exist, or a free dentry.
     #[inline(always)]
     pub(crate) const fn is_negative(self) -> bool {
         self.inode_address() == 0
@@ -147,13 +149,13 @@ impl Object {
         self.has(ObjectFlags::LINK)
     }
 
-    /// Whether it is reachable by its name.
+    /// Returns whether it is reachable by its name.
     #[inline(always)]
     pub(crate) const fn is_hashed(self) -> bool {
         self.has(ObjectFlags::HASHED)
     }
 
-    /// Whether the cache has all names of the directory.
+    /// Returns whether the cache has all names of the directory.
     #[inline(always)]
     pub(crate) const fn is_complete(self) -> bool {
         self.has(ObjectFlags::COMPLETE)
@@ -164,50 +166,52 @@ impl Object {
         self.has(ObjectFlags::PARENT_PINNED)
     }
 
-    /// Whether it is a mount point, in some namespace.
+    /// Returns whether it is a mount point, in some namespace.
     #[inline(always)]
     pub(crate) const fn is_mountpoint(self) -> bool {
         self.has(ObjectFlags::MOUNTED)
     }
 
-    /// Whether it must be revalidated after some time.
+    /// Returns whether it must be revalidated after some time.
     #[inline(always)]
     pub(crate) const fn has_expiry(self) -> bool {
         self.has(ObjectFlags::CHECKED)
     }
 
-    /// Whether it was not used since the cache's clock hand passed.
+    /// Returns whether it was not used since the cache's clock hand passed.
     #[inline(always)]
     pub(crate) const fn is_cold(self) -> bool {
         self.has(ObjectFlags::COLD)
     }
 
-    /// Whether the file system of the directory hashes and compares its names.
+    /// Returns whether the file system of the directory hashes and compares its names.
     #[inline(always)]
     pub(crate) const fn is_folded(self) -> bool {
         self.has(ObjectFlags::FOLDED)
     }
 
-    /// Whether it is a negative entry that was hit twice since the cache's clock hand passed.
+    /// Returns whether it is a negative entry that was hit twice since the cache's clock hand
+    /// passed.
     #[inline(always)]
     pub(crate) const fn is_hot(self) -> bool {
         self.has(ObjectFlags::HOT)
     }
 
-    /// Whether it is a directory that everyone may search: the top bit, which a test of the sign finds.
+    /// Returns whether it is a directory that everyone may search: the top bit, which a test of the
+    /// sign finds.
     #[inline(always)]
     pub(crate) const fn is_open_dir(self) -> bool {
         self.has(ObjectFlags::SEARCH_ALL)
     }
 
-    /// Whether a directory that has this word is harder to search when it has the word `new`: not everyone may search it any
-    /// more, or each walk must look at a flag that it did not have.
+    /// Returns whether a directory with the word `new` is harder to search than with this word: not
+    /// everyone may search it any more, or it has a new flag that each walk must look at.
     pub(crate) fn is_harder_as(self, new: Self) -> bool {
         let gained = new.0 & !self.0 & ObjectFlags::SLOW_SEARCH.bits();
         gained != 0 || (self.is_open_dir() && !new.is_open_dir())
     }
 
-    /// Whether a path may end here without the slow step: there is an inode and no flag of
+    /// Returns whether a path may end here without the slow step: there is an inode and no flag of
     /// [`SPECIAL`](ObjectFlags::SPECIAL). One compare, since those bits are above the address.
     #[inline(always)]
     pub(crate) const fn is_plain_end(self) -> bool {

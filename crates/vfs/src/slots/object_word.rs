@@ -46,8 +46,8 @@ impl ObjectWord {
         let _ = self.0.fetch_update(Release, Relaxed, change);
     }
 
-    /// Changes the word of a directory or link. If that closes a marked one, or makes each walk
-    /// through it look at more, it is a hard change of `paths`.
+    /// Changes the word of a directory or link. If a marked directory is closed by this, or each
+    /// walk through the directory or link must look at more, this is a hard change of `paths`.
     pub(crate) fn update_dir(&self, paths: &WholePaths, mut change: impl FnMut(Object) -> Object) {
         let (mut old, mut counted) = (self.load(), None);
         loop {
@@ -73,8 +73,8 @@ impl ObjectWord {
         if object.has(ObjectFlags::PASSED) { object } else { self.mark(ObjectFlags::PASSED) }
     }
 
-    /// Whether a recorded path passed the directory or link. A recorder that sets the mark later
-    /// sees the caller's earlier changes.
+    /// Returns whether a recorded path passed the directory or link. A recorder that sets the mark
+    /// later sees the caller's earlier changes.
     pub(crate) fn is_passed(&self) -> bool {
         self.mark(ObjectFlags::empty()).has(ObjectFlags::PASSED)
     }

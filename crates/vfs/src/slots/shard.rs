@@ -101,8 +101,9 @@ impl Names<'_> {
         }
     }
 
-    /// The shard list that has an entry of the directory `dir`, if its cookie shows which one that
-    /// is. An entry that took the place of another entry is on the other entry's shard list.
+    /// Returns the shard list that has an entry of the directory `dir`, if its cookie shows which
+    /// one that is. An entry that took the place of another entry is on the other entry's shard
+    /// list.
     fn list_with(&self, dir: &Dentry, dentry: &Dentry) -> Option<&ShardList> {
         // In an incomplete directory a cookie is a time.
         let cookie = dir.object().is_complete().then(|| dentry.cookie.load(Relaxed))?;
@@ -136,7 +137,8 @@ impl Names<'_> {
         shard.time.store(shard.time.load(Relaxed).max(now), Relaxed);
     }
 
-    /// Whether the shard may have another subdirectory, so that all shards together have no more than `most`.
+    /// Returns whether the shard may have another subdirectory, so that all shards together have no
+    /// more than `most`.
     pub(crate) fn may_add_subdir(&self, most: u32) -> bool {
         self.shard.subdirs.load(Relaxed).cast_signed() < (most / WIDTH as u32).cast_signed()
     }
@@ -147,7 +149,7 @@ pub(crate) fn add(word: &AtomicU32, by: u32) {
     word.store(word.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
-/// The shard list of an entry: one for 32 slots side by side.
+/// Returns the shard list of an entry: one for 32 slots side by side.
 fn list_of(dentry: &Dentry) -> usize {
     (core::ptr::from_ref(dentry) as usize >> 11) % WIDTH
 }

@@ -25,12 +25,12 @@
 //!    a reference on it. File-system code gets `&Inode` only while the caller has a reference on
 //!    it.
 //! 4. Guards and domains that are used with a slot or the table belong to its tree. A thread that
-//!    changes a slot is one of its users, or found it in its current read section, before the slot
-//!    was freed. The slab returns the memory of free slots a grace period after the free. (Three
-//!    exceptions: a [`DentryPtr`] is killed if it is alive, by one exchange that fails on a free
-//!    slot; the reclaim clock works on slabs with a limit, which return nothing; and the thread
-//!    that removes a directory frees the slot before it releases the lock in it: the slot that a
-//!    thread freed last is in its own magazine.)
+//!    changes a slot is one of the slot's users, or found the slot in the thread's current read
+//!    section, before the slot was freed. The slab returns the memory of free slots a grace period
+//!    after the free. (Three exceptions: a [`DentryPtr`] is killed if it is alive, by one exchange
+//!    that fails on a free slot; the reclaim clock works on slabs with a limit, which return
+//!    nothing; and the thread that removes a directory frees the slot before it releases the lock
+//!    in it: the slot that a thread freed last is in its own magazine.)
 //! 5. A slot is returned once in a life, to the slab of its kind: an [`UnusedSlot`] comes from the
 //!    slab, or from a dentry and an inode that ended ([`DeadDentry`], [`DeadInode`]). Each of these
 //!    is made once in a life and consumed by the function that ends it. A dentry or an inode ends
@@ -70,9 +70,10 @@ pub(crate) struct ColdPart {
     pub(crate) inode: Inode,
 }
 
-// SAFETY: the word is a field of the side's inode, which uses it only while it lives, and so has the slot.
-// With `RETURNS`: both parts are atomics and locks made of them, whose vacant state is zero (a test compares the bytes), and
-// what a free slot owned was dropped at the end of its dentry and inode (`Dentry::owns_nothing`, which tests check).
+// SAFETY: the word is a field of the side's inode. The inode uses the word only while it lives, and
+// then the slot is in use. With `RETURNS`: dentry and side are atomics and locks made of atomics,
+// whose vacant state is zero (a test compares the bytes). A free slot owns nothing: all was dropped
+// at the end of its dentry and inode (`Dentry::owns_nothing`, which tests check).
 unsafe impl Item for Dentry {
     type Side = ColdPart;
 
@@ -119,14 +120,14 @@ unsafe impl HashNode for Dentry {
     }
 }
 
-/// The side of the slot of `dentry`.
+/// Returns the side of the slot of `dentry`.
 #[inline(always)]
 pub(crate) fn cold_part(dentry: &Dentry) -> &ColdPart {
     // SAFETY: invariant 2.
     unsafe { sync::slab::side(dentry) }
 }
 
-/// The dentry in the slot of `inode`.
+/// Returns the dentry in the slot of `inode`.
 pub(crate) fn dentry_beside(inode: &Inode) -> &Dentry {
     let address = core::ptr::from_ref(inode).addr() - offset_of!(ColdPart, inode);
     // A reference to the inode gives no right to its neighbours; the slab exposed its chunk for that.
@@ -137,15 +138,15 @@ pub(crate) fn dentry_beside(inode: &Inode) -> &Dentry {
     unsafe { sync::slab::item(rest) }
 }
 
-/// The inode that the object word `object` of `dentry` points at.
+/// Returns the inode that the object word `object` of `dentry` points at.
 #[inline(always)]
 pub(crate) fn inode_of(_dentry: &Dentry, object: Object) -> Option<&Inode> {
     // SAFETY: invariant 1; the borrow is as long as the dentry's, which is no longer than the tree's.
     unsafe { (object.inode_address() as *const Inode).as_ref() }
 }
 
-/// The first line of an inode: its attributes, and the sequence count that the caller must check.
-/// `None` where the caller must load it word by word.
+/// Returns the first line of an inode: its attributes, and the sequence count that the caller must
+/// check. `None` where the caller must load it word by word.
 #[inline(always)]
 pub(crate) fn first_line(inode: &Inode) -> Option<Line> {
     const { assert!(align_of::<Inode>() == 64 && size_of::<Inode>() >= 64) };
@@ -153,8 +154,8 @@ pub(crate) fn first_line(inode: &Inode) -> Option<Line> {
     unsafe { prim::wide::load(core::ptr::from_ref(inode).cast()) }
 }
 
-/// The address of the inode in the slot of the dentry at `dentry`, for a prefetch. `dentry` may be any
-/// address.
+/// Returns the address of the inode in the slot of the dentry at `dentry`, for a prefetch. `dentry`
+/// may be any address.
 #[inline(always)]
 pub(crate) fn inode_beside(dentry: *const Dentry) -> *const u8 {
     sync::slab::side_address(dentry).cast::<u8>().wrapping_add(offset_of!(ColdPart, inode))
@@ -167,8 +168,8 @@ pub(crate) fn entry_of<'d>(dir: &'d Dentry, entry: &Dentry) -> Option<&'d Dentry
     entry.is_in(dir).then(|| unsafe { &*core::ptr::from_ref(entry) })
 }
 
-/// The inode in `table` with the hash `hash` that `matches` accepts, with a reference on it; `None` if it ended meanwhile. The inodes
-/// of the table lie in `memory`.
+/// Returns the inode in `table` with the hash `hash` that `matches` accepts, with a reference on
+/// it; `None` if it ended meanwhile. The inodes of the table lie in `memory`.
 pub(crate) fn find_inode<'s>(
     _memory: &'s SlotMemory,
     guard: &ReadGuard<'_>,
@@ -181,8 +182,9 @@ pub(crate) fn find_inode<'s>(
     Some(unsafe { core::mem::transmute::<InodeRef<'_>, InodeRef<'s>>(found) })
 }
 
-/// Links `inode`, whose life has not begun, into `table` unless an inode of its node is there. `Err`: that one, with a reference on it;
-/// `None` between its insertion and the beginning of its life, or its end and its removal. The inodes of the table lie in `memory`.
+/// Links `inode`, whose life has not begun, into `table` unless the table has an inode of the same
+/// node. `Err`: that other inode, with a reference on it; `None` if the other inode's life has not
+/// begun yet, or has ended. The inodes of the table lie in `memory`.
 pub(crate) fn link_inode_unless_there<'s>(
     _memory: &'s SlotMemory,
     domain: &RcuDomain,
@@ -237,20 +239,21 @@ impl Address {
 pub(crate) struct DentryRef(Address);
 
 impl DentryRef {
-    /// The first count on the dentry of a slot in `memory` that begins a life.
+    /// Returns the first count on the dentry of a slot in `memory` that begins a life.
     pub(crate) fn first(memory: &SlotMemory, dentry: &Dentry) -> Self {
         dentry.count.revive(1);
         Self(Address::of(memory.dev, dentry))
     }
 
-    /// One more count on a dentry that the caller holds.
+    /// Takes one more count on a dentry that the caller holds.
     #[inline(always)]
     pub(crate) fn again(memory: &SlotMemory, held: &Dentry) -> Self {
         held.count.get();
         Self(Address::of(memory.dev, held))
     }
 
-    /// One more count, unless the dentry is dead. `Err(true)`: and this was the last stray count on it.
+    /// Takes one more count, unless the dentry is dead. `Err(true)`: the dentry is dead, and this
+    /// was the last stray count on it.
     #[inline(always)]
     pub(crate) fn unless_dead(memory: &SlotMemory, dentry: &Dentry) -> Result<Self, bool> {
         match dentry.count.get_not_dead() {
@@ -260,7 +263,7 @@ impl DentryRef {
         }
     }
 
-    /// The dentry, in its superblock's `memory`.
+    /// Returns the dentry, in its superblock's `memory`.
     #[inline(always)]
     pub(crate) fn get<'a>(&'a self, memory: &'a SlotMemory) -> &'a Dentry {
         self.0.get(memory)
@@ -276,7 +279,7 @@ impl DentryPtr {
         Self(Address::of(memory.dev, dentry))
     }
 
-    /// The dentry, in its superblock's `memory`.
+    /// Returns the dentry, in its superblock's `memory`.
     #[inline(always)]
     pub(crate) fn get<'s>(&self, memory: &'s SlotMemory) -> &'s Dentry {
         self.0.get(memory)
@@ -288,18 +291,18 @@ impl DentryPtr {
 pub(crate) struct DetachedInodeRef(Address);
 
 impl DetachedInodeRef {
-    /// One more reference on an inode in `memory` that the caller has a reference on.
+    /// Takes one more reference on an inode in `memory` that the caller has a reference on.
     pub(crate) fn again(memory: &SlotMemory, inode: &Inode) -> Self {
         let counted = InodeRef::again(inode);
         Self(Address::of(memory.dev, dentry_beside(&counted)))
     }
 
-    /// The inode, in its superblock's `memory`.
+    /// Returns the inode, in its superblock's `memory`.
     pub(crate) fn get<'a>(&'a self, memory: &'a SlotMemory) -> &'a Inode {
         &cold_part(self.0.get(memory)).inode
     }
 
-    /// The reference, which must be returned.
+    /// Returns the reference, which must be returned.
     pub(crate) fn into_ref(self, memory: &SlotMemory) -> InodeRef<'_> {
         InodeRef::counted(&cold_part(self.0.get(memory)).inode)
     }
@@ -344,7 +347,7 @@ impl<'d> DeadDentry<'d> {
         dentry.count.try_kill(count).then_some(Self(dentry))
     }
 
-    /// The dentry, for as long as its memory.
+    /// Returns the dentry, for as long as its memory.
     pub(crate) fn ended(&self) -> &'d Dentry {
         self.0
     }
@@ -354,13 +357,13 @@ impl<'d> DeadDentry<'d> {
         leave(self.0)
     }
 
-    /// The slot of a dentry that never had an inode beside it.
+    /// Returns the slot of a dentry that never had an inode beside it.
     pub(crate) fn leave_alone(self) -> UnusedSlot<'d> {
         debug_assert_eq!(cold_part(self.0).inode.slot_users.load(Relaxed), 1);
         UnusedSlot(self.0)
     }
 
-    /// The slot of a dentry and of `inode`, which ended too.
+    /// Returns the slot of a dentry and of `inode`, which ended too.
     pub(crate) fn leave_with(self, inode: DeadInode<'_>) -> UnusedSlot<'d> {
         debug_assert!(core::ptr::eq(&raw const *inode, &raw const cold_part(self.0).inode));
         UnusedSlot(self.0)
@@ -391,8 +394,8 @@ pub(crate) fn free_slot(slab: &Slab<Dentry>, domain: &RcuDomain, slot: UnusedSlo
 /// The hash table of a tree's dentries.
 pub(crate) type Table = HashTable<Dentry>;
 
-/// The table for the lookups of one walk, under a guard of its tree's domain, which debug builds check. A guard that carries
-/// its tree would cost each walk three instructions.
+/// Returns the table for the lookups of one walk, under a guard of its tree's domain, which debug
+/// builds check. A guard that carries its tree would cost each walk three instructions.
 #[inline(always)]
 pub(crate) fn view<'g>(table: &'g Table, guard: &'g ReadGuard<'_>) -> HashView<'g, Dentry> {
     // SAFETY: invariant 4.
@@ -424,7 +427,7 @@ unsafe impl HashNode for Inode {
     }
 }
 
-/// The hash of a node in the table of inodes.
+/// Returns the hash of a node in the table of inodes.
 pub(crate) fn node_hash(node: u64) -> u64 {
     let mixed = (node ^ node >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed ^ mixed >> 29
@@ -437,9 +440,9 @@ pub(crate) fn link_inode(table: &InodeTable, domain: &RcuDomain, guard: &ReadGua
     unsafe { table.insert(domain, guard, inode, hash) };
 }
 
-/// The hash of a dentry in the table: of its name, mixed with the parent's address. Directories made one
-/// after the other lie side by side. The second shift keeps equal names in them from buckets of one cache
-/// line (`lab/report/tests/alone/scalability.rs` shows it).
+/// Returns the hash of a dentry in the table: of its name, mixed with the parent's address.
+/// Directories made one after the other lie side by side. The second shift keeps equal names in
+/// them from buckets of one cache line (`lab/report/tests/alone/scalability.rs` shows it).
 #[inline(always)]
 pub(crate) fn entry_hash(parent: &Dentry, name_hash: u64) -> u64 {
     let number = core::ptr::from_ref(parent) as u64 >> 6;

@@ -25,7 +25,7 @@ pub(crate) struct Versions(Box<[Version]>);
 pub(crate) struct Moment(u64);
 
 impl Moment {
-    /// The counter of changes alone.
+    /// Returns the counter of changes alone.
     pub(crate) fn version(self) -> u64 {
         self.0 >> EVICTION_BITS
     }
@@ -52,12 +52,12 @@ impl Versions {
         &self.0[(line ^ line >> 8) & (self.0.len() - 1)].0
     }
 
-    /// The counter of the locked directory.
+    /// Returns the counter of the locked directory.
     pub(crate) fn of(&self, dir: &Dentry) -> u64 {
         self.moment_of(dir).version()
     }
 
-    /// The counter, with evictions of directories from it.
+    /// Returns the counter, with evictions of directories from it.
     pub(crate) fn moment_of(&self, dir: &Dentry) -> Moment {
         // ORDERING: Acquire, pairs with the Release of `bump`: an invalidation that was counted is seen.
         Moment(self.counter(dir).load(Acquire))

@@ -35,12 +35,15 @@
 //! changes in no other way.
 //!
 //! # Lists
-//! A change makes the stamps of all entries old, also of entries whose paths it does not touch. For
-//! these there are [lists](lists). A list has the directories on the way from one start to one
-//! directory, and a keyed sum of their sequences. All files of that directory share it. An entry
-//! with an old stamp is still right if no hard change began since, its list is not younger than the
-//! entry, and the sum is the same: then no directory of the path moved. The entry then gets the
-//! current stamp.
+//! A change makes the stamps of all entries old, even of entries whose paths it does not touch.
+//! [Lists](lists) show which of these entries are still right. A list has the directories on the
+//! way from one start to one directory, and a keyed sum of their sequences. All files of that
+//! directory share the list. An entry with an old stamp is still right under three conditions:
+//! - No hard change began since the stamp.
+//! - The entry's list is not younger than the entry.
+//! - The sum of the list is unchanged: no directory of the path moved.
+//!
+//! The entry then gets the current stamp.
 //!
 //! # Why an entry that is used is right
 //! 1. The recorder reads that the changes begun and ended are both v, walks, and reads that the
@@ -75,17 +78,17 @@
 //! 6. The end of a superblock is counted before the grace period that frees its memory, so a lookup
 //!    that finds no later hard change reads memory that stays until its read section ends.
 //! 7. While a link's sequence is the same, its text leads to the same name, from its directory or
-//!    from the root (the path itself then begins there). A link is in the list as a directory is.
-//!    The text may have `..`: the directory that it leaves is in the list, so its parent is the
-//!    same.
+//!    from the root (the path itself then begins there). The list has the path's links, as it has
+//!    the directories. The text of a link may have `..`: the list has the directory that `..`
+//!    leaves, so this directory's parent is the same.
 //!
 //! Counts of 32 bits wrap around. When the changes begun, or the sequence of a dentry that changes
 //! its name, pass a multiple of 2^30, all entries are removed.
 //!
 //! # Where it comes from
 //! Tsai and others, "How to Get More Value From Your File System Directory Cache" (SOSP '15), for
-//! lookups by whole path; stamps in place of their visits to all descendants, marks, and the order
-//! in one word are new.
+//! lookups by whole path. New here are stamps, in place of their visits to all descendants, the
+//! marks, and the order in one word.
 //!
 //! # How it is locked
 //! No lock: the entries are sequence locks ([`sync::signature_table`]), the counters are added to.
@@ -129,8 +132,8 @@ pub(crate) struct WholePaths {
     ended: Ended,
 }
 
-/// Changes begun, in the low half; in the high half, their number at the last hard one. The line that lookups read. Only
-/// changes write it.
+/// The low half is the number of changes begun; the high half, the number of changes begun at the
+/// last hard change. Lookups read this line; only changes write it.
 #[repr(align(128))]
 struct Begun(AtomicU64);
 
@@ -142,7 +145,7 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// Whether no hard change began after `stamp`.
+    /// Returns whether no hard change began after `stamp`.
     pub(crate) fn is_soft_since(self, stamp: u32) -> bool {
         stamp.wrapping_sub(self.hard).cast_signed() >= 0
     }
@@ -196,12 +199,13 @@ impl Check {
         u64::from(self.seq) << 32 | u64::from(self.stamp)
     }
 
-    /// Whether the path crosses mount points or has links.
+    /// Returns whether the path crosses mount points or has links.
     pub(crate) fn is_routed(self) -> bool {
         self.seq & ROUTED != 0
     }
 
-    /// The word for a path that crosses mount points or has links, or for one that does not.
+    /// Returns the word for a path that crosses mount points or has links, or for one that does
+    /// not.
     pub(crate) fn routed(self, is_routed: bool) -> Self {
         Self { seq: self.seq & !ROUTED | if is_routed { ROUTED } else { 0 }, ..self }
     }
@@ -257,20 +261,20 @@ impl WholePaths {
         Self { table: table.map(Box::new), begun: Begun(AtomicU64::new(0)), ended: Ended(AtomicU32::new(0)) }
     }
 
-    /// The table, if the tree has one.
+    /// Returns the table, if the tree has one.
     #[inline(always)]
     pub(crate) fn table(&self) -> Option<&Table> {
         self.table.as_deref()
     }
 
-    /// The number of changes begun.
+    /// Returns the number of changes begun.
     #[inline(always)]
     pub(crate) fn stamp(&self) -> u32 {
         // Relaxed: before a lookup the load orders nothing; after it, `Step::changed` has a fence before.
         self.begun.0.load(Relaxed) as u32
     }
 
-    /// The number of changes begun, and the number of the last hard one.
+    /// Returns the number of changes begun, and the number of the last hard one.
     pub(crate) fn stamps(&self) -> Stamps {
         // ORDERING: Acquire, pairs with the Release of the exchange in `change`: of a move that is counted here, the odd
         // sequence is seen, or a later one.
@@ -278,7 +282,7 @@ impl WholePaths {
         Stamps { begun: word as u32, hard: (word >> 32) as u32 }
     }
 
-    /// The number of changes begun, if all of them have ended.
+    /// Returns the number of changes begun, if all of them have ended.
     fn quiet(&self) -> Option<u32> {
         // ORDERING: Acquire, pairs with the Release of `Change::drop`: what those changes did is seen.
         let ended = self.ended.0.load(Acquire);
@@ -287,8 +291,8 @@ impl WholePaths {
         (self.stamp() == ended).then_some(ended)
     }
 
-    /// The result of `walk`, if all that it read is of one moment: no change was under way at its
-    /// start, and none began before its end. It gets the number of changes begun.
+    /// Returns the result of `walk`, if all that it read is of one moment: no change was under way
+    /// at its start, and none began before its end. It gets the number of changes begun.
     pub(crate) fn unchanged<T>(&self, walk: impl FnOnce(u32) -> Option<T>) -> Option<T> {
         let stamp = self.quiet()?;
         let result = walk(stamp)?;
@@ -359,13 +363,13 @@ impl WholePaths {
         }
     }
 
-    /// The lookups of the calling thread's CPU index.
+    /// Returns the lookups of the calling thread's CPU index.
     #[cfg(feature = "testing")]
     pub(crate) fn stats_here(&self) -> WholePathStats {
         self.table().map_or_else(WholePathStats::default, |table| table.admission.this().stats())
     }
 
-    /// The state of the table. Examines every entry.
+    /// Returns the state of the table. Examines every entry.
     pub(crate) fn stats(&self) -> WholePathStats {
         let changes = self.stamp();
         let Some(table) = self.table() else { return WholePathStats { changes, ..WholePathStats::default() } };
@@ -397,7 +401,8 @@ impl Table {
         Some(Self { entries, lists, admission, classes, followed, admits_all, emptied: AtomicU64::new(0) })
     }
 
-    /// The stamp of the list of `pair`, if this CPU index found it right when `now` was read, or after that.
+    /// Returns the stamp of the list of `pair`, if this CPU index found it right when `now` was
+    /// read, or after that.
     pub(crate) fn checked(&self, pair: Pair, now: Stamps) -> Option<u32> {
         // Relaxed: the count of changes passes 2^30 of them between two of these.
         self.admission.this().checked.stamp(pair, now.begun, self.emptied.load(Relaxed))
@@ -443,7 +448,7 @@ impl<'d> Moving<'d> {
         Self::of(paths, dentry, ObjectFlags::LINK)
     }
 
-    /// A dentry with any of the flags `counted` is counted if it is marked.
+    /// Counts a dentry with any of the flags `counted` if it is marked.
     #[inline(always)]
     fn of(paths: &'d WholePaths, dentry: &'d Dentry, counted: ObjectFlags) -> Self {
         dentry.seq.write_begin();

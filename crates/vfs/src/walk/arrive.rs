@@ -22,7 +22,8 @@ use crate::walk::rcu_walk::{RcuWalk, Step, StepEnd, fail};
 use crate::walk::resolve::is_within_rcu;
 
 impl<'g> Step<'g> {
-    /// Samples the start of a walk: its name, and mounts on it, do not matter, but its age does.
+    /// Samples the start of a walk. The name of the start, and mounts on it, do not matter, but its
+    /// age does.
     #[inline(always)]
     pub(crate) fn first(place: Place<'g>) -> Self {
         let at = Self::sample(place.mount, place.dentry);

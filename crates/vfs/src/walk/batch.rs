@@ -7,8 +7,8 @@
 //! anything but directories open to everyone, short names and cached entries is left to the
 //! ordinary walk afterwards.
 //!
-//! Each path is resolved as by a separate walk: its directory did not change between the walk to it
-//! and the check after its entry was found. Nothing shared is written.
+//! Each path is resolved as by a separate walk: its directory did not change between the walk to
+//! the directory and the check after the entry was found. No shared memory is written.
 //!
 //! # What it is not
 //! A snapshot: the paths are not all resolved at one moment.
@@ -69,7 +69,7 @@ struct Lane<'g, 'p> {
 enum Ended<'g> {
     GoesOn,
     Arrived(Step<'g>),
-    /// It found a case for the ordinary walk.
+    /// The walk of the batch found a case for the ordinary walk.
     Fallback,
 }
 
@@ -199,7 +199,7 @@ impl<'g> RcuWalk<'g> {
 }
 
 impl<'g, 'p> Work<'g, 'p> {
-    /// The next walk: to an entry whose directory was reached, or to a directory.
+    /// Returns the next walk: to an entry whose directory was reached, or to a directory.
     fn begin(&mut self, walk: &RcuWalk<'g>, from: &impl Fn(&[u8]) -> Step<'g>) -> Option<Lane<'g, 'p>> {
         loop {
             let (goal, at, text, start) = if let Some((range, at)) = self.reached.last_mut() {
@@ -257,7 +257,7 @@ impl<'g, 'p> Work<'g, 'p> {
     }
 }
 
-/// The attributes of a place, and `st_dev`, if they are fresh.
+/// Returns the attributes of a place, and `st_dev`, if the attributes are fresh.
 fn attr_of(at: &Step<'_>) -> Option<(PackedAttr, u64)> {
     Some((inode_of(at.dentry, at.object)?.packed()?, at.mount.get().dev))
 }
@@ -268,7 +268,8 @@ fn ask_for(path: &[u8]) {
     prim::hint::prefetch(path.as_ptr().wrapping_add(path.len().saturating_sub(1)));
 }
 
-/// The length of a path's directory part, with the slash that ends it; `None` for paths of the ordinary walk.
+/// Returns the length of a path's directory part, with the slash that ends it; `None` for paths of
+/// the ordinary walk.
 fn directory_len(path: &[u8]) -> Option<usize> {
     let plain = !path.is_empty() && path.len() <= PATH_MAX && path.last() != Some(&b'/');
     plain.then(|| path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1))

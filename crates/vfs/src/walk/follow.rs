@@ -50,8 +50,8 @@ impl LinkStep<'_> {
     }
 }
 
-/// Whether the text of a link starts from the root, not from the link's directory. `is_roots_mount`: the link
-/// and the root are on one mount.
+/// Returns whether the text of a link starts from the root, not from the link's directory.
+/// `is_roots_mount`: the link and the root are on one mount.
 ///
 /// # Errors
 /// `EXDEV` if the limits of the walk exclude the root.
@@ -85,7 +85,7 @@ pub(crate) enum Up<'g> {
     Parent,
 }
 
-/// The target of `..` at `place`, in a walk with the root `root`.
+/// Returns the target of `..` at `place`, in a walk with the root `root`.
 ///
 /// # Errors
 /// `EXDEV` out of the scope of the walk, or to another mount with `NO_XDEV`.
@@ -108,9 +108,9 @@ pub(crate) fn up_from<'g>(
     }
 }
 
-/// Checks the directory that `..` led to: it must be within the scope, and within the part that its mount
-/// shows. `is_within` returns whether it is within a place; `None` if something moved meanwhile, which this
-/// function then returns too.
+/// Checks the directory that `..` led to: it must be within the scope, and within the part of the
+/// file system that its mount shows. `is_within` returns whether the directory is within a place,
+/// or `None` if something moved meanwhile; this function then returns `None` too.
 pub(crate) fn check_up(
     up: &Place<'_>,
     root: &Place<'_>,

@@ -108,7 +108,8 @@ struct Settled<'a> {
     began: Option<Moment>,
 }
 
-/// The entry `name` of `dir`; takes a count on the entry. Calls the file system if needed. `next`: the path behind the name.
+/// Returns the entry `name` of `dir`, and takes a count on the entry. Calls the file system if
+/// needed. `next`: the path behind the name.
 ///
 /// # Errors
 /// `ENOENT` if the directory was removed; `ETIMEDOUT`; errors of the file system, except for `ENOENT` of the
@@ -152,8 +153,8 @@ fn find_as(
     }
 }
 
-/// The moment since which the cache has no entry of `name` in `dir`, which is held, and cannot tell
-/// whether the name exists.
+/// Returns the moment since which the cache has no entry of `name` in `dir`, which is held, and
+/// cannot tell whether the name exists.
 pub(super) fn missing_since(sb: &SuperBlock, dir: &Dentry, named: Named<'_>) -> Option<Moment> {
     let (moment, entry) = match (Lookup { sb, dir, named }).look(false) {
         Ok(Look::Unknown(Unknown { stale: None, moment })) => (Some(moment), None),
@@ -265,8 +266,8 @@ impl<'a> Lookup<'a, '_> {
         found
     }
 
-    /// Whether the cache has another entry of the name than `expired` (or than none), or `expired`
-    /// is valid again. Without a lock that may change.
+    /// Returns whether the cache has another entry of the name than `expired` (or than none), or
+    /// `expired` is valid again. Without a lock that may change.
     fn is_settled(self, expired: Option<&Dentry>) -> bool {
         let now = self.cached();
         !is_same(now, expired) || now.is_some_and(is_good)
@@ -303,7 +304,8 @@ impl<'a> Lookup<'a, '_> {
         found
     }
 
-    /// The file system's answer about the name: by `revalidate` if it has an expired entry, else by `lookup`.
+    /// Returns the file system's answer about the name: by `revalidate` if it has an expired entry,
+    /// else by `lookup`.
     fn ask(self, expired: Option<&Dentry>, request: &Request, next: &mut NextNames<'_>) -> Answer {
         let (sb, name) = (self.sb, self.named.name);
         let invalidations = sb.invalidations();
@@ -367,7 +369,7 @@ impl<'a> Lookup<'a, '_> {
         }
     }
 
-    /// The positive entry of the locked name, from the cache or the file system.
+    /// Returns the positive entry of the locked name, from the cache or the file system.
     fn find_in_lock(
         self,
         may_evict: &mut MayEvict,
@@ -422,8 +424,8 @@ fn result_of(waited: Waited<LookupResult>) -> LookupResult {
     }
 }
 
-/// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays for as long as it
-/// borrows `may_evict`.
+/// Returns the positive entry `name` of the locked directory `dir`, from the cache or the file
+/// system. The entry stays cached as long as the result borrows `may_evict`.
 ///
 /// # Errors
 /// Errors of the file system, except for `ENOENT`, which is `None`.
@@ -437,8 +439,9 @@ pub(crate) fn find_locked<'r>(
     Lookup { sb, dir, named }.find_in_lock(may_evict, None, request)
 }
 
-/// The cached directory `name` of the locked directory `dir`, valid or not. If [`find_locked`]
-/// finds it expired, and the file system has another one, it is removed with everything below it.
+/// Returns the cached directory `name` of the locked directory `dir`, valid or not. If
+/// [`find_locked`] finds the entry expired and the file system reports another directory, the entry
+/// is removed with everything below it.
 pub(crate) fn cached_dir<'r>(
     sb: &'r SuperBlock,
     _may_evict: &'r MayEvict,
@@ -456,7 +459,8 @@ pub(crate) fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: 
     }
 }
 
-/// Whether the file system invalidated anything since `invalidations` was read, from before its answer that was just stored.
+/// Returns whether the file system invalidated anything since `invalidations` was read, from before
+/// its answer that was just stored.
 pub(crate) fn is_invalidated(sb: &SuperBlock, invalidations: u64) -> bool {
     // ORDERING: the fence pairs with that of `SuperBlock::begin_invalidation`: either this thread sees the
     // invalidation, or the invalidating thread sees what was just stored, and expires it.
@@ -468,7 +472,7 @@ fn is_same(one: Option<&Dentry>, other: Option<&Dentry>) -> bool {
     one.map(core::ptr::from_ref) == other.map(core::ptr::from_ref)
 }
 
-/// Whether the entry is valid.
+/// Returns whether the entry is valid.
 pub(super) fn is_good(entry: &Dentry) -> bool {
     !entry.object().has_expiry() || !entry.is_expired()
 }

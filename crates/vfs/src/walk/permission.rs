@@ -20,7 +20,8 @@ use crate::walk::question::Question;
 use crate::walk::walk_end::WalkEnd;
 use sync::rcu::ReadGuard;
 
-/// Whether `cred` may read, or search, `inode`, which has these `rights`: `mask` is without `MAY_WRITE`. Does not block.
+/// Returns whether `cred` may read, or search, `inode`, which has these `rights`: `mask` is without
+/// `MAY_WRITE`. Does not block.
 ///
 /// # Errors
 /// `EACCES`.
@@ -36,8 +37,8 @@ pub(crate) fn may_rcu(
     if inode.has_acl() { by_acl(guard, inode, rights, cred, mask) } else { cred.may_by(rights, mask) }
 }
 
-/// Whether `cred` may do `mask` with `inode`, which has these `rights`. May block. The caller holds the dentry of `inode`, or its
-/// directory's lock.
+/// Returns whether `cred` may do `mask` with `inode`, which has these `rights`. May block. The
+/// caller holds the dentry of `inode`, or its directory's lock.
 ///
 /// # Errors
 /// `EACCES`; `EPERM` for a write that its flags forbid; errors of the file system.
@@ -64,7 +65,8 @@ fn may_block_slow(sb: &SuperBlock, inode: &Inode, rights: Rights, cred: &Credent
     by_acl(&sb.domain.read(), inode, rights, cred, mask & !MAY_OVERWRITE)
 }
 
-/// Whether `inode` has none of these flags, which forbid a change: `chattr(1)`. Nobody is exempt. May block.
+/// Returns whether `inode` has none of these flags, which forbid a change: `chattr(1)`. Nobody is
+/// exempt. May block.
 ///
 /// # Errors
 /// `EPERM`, or errors of the file system.
@@ -79,8 +81,8 @@ fn flags_allow_slow(sb: &SuperBlock, inode: &Inode, cred: &Credentials, forbid: 
     if flags.intersects(forbid) { Err(Errno::EPERM) } else { Ok(()) }
 }
 
-/// Whether the walk's credentials may do `mask` with the found file. In rcu-walk, a check that would block
-/// makes the walk continue in ref-walk.
+/// Returns whether the walk's credentials may do `mask` with the found file. In rcu-walk, a check
+/// that would block makes the walk continue in ref-walk.
 ///
 /// # Errors
 /// `EACCES`, or errors of the file system; `EAGAIN`, which the walk never returns.

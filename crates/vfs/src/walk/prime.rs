@@ -10,9 +10,9 @@
 //! file system invalidates anything during the call, its answers may be older, and none is used.
 //!
 //! A valid positive entry stays as it is. The attributes of a file can change during the call,
-//! under another of its names or by a user that has it open; the attributes in the cache may then
-//! be newer. So a file that the cache has keeps its attributes, and only its time of validity
-//! begins again, if they equal the answer's.
+//! under another name of the file or by a user that has it open; the cache may then have newer
+//! attributes than the answer. So a file in the cache keeps its attributes. Only if the answer has
+//! equal attributes does their time of validity begin again.
 //!
 //! # Limitations
 //! A file whose attributes have changed behind the cache, and whose entry has expired, is looked up
@@ -61,7 +61,8 @@ pub(crate) fn learn_listed<'n>(
     }
 }
 
-/// Whether the cache has a valid entry of each of these names in the locked directory `dir`.
+/// Returns whether the cache has a valid entry of each of these names in the locked directory
+/// `dir`.
 pub(crate) fn has_all<'n>(sb: &SuperBlock, dir: &Dentry, mut names: impl Iterator<Item = &'n [u8]>) -> bool {
     names.all(|name| sb.cached(dir, sb.named(name)).is_some_and(|entry| lookup::is_good(entry) && has_inode(entry)))
 }
@@ -70,7 +71,7 @@ fn has_inode(entry: &Dentry) -> bool {
     !entry.object().is_negative()
 }
 
-/// Whether a walk could request `name`. A file system may list anything.
+/// Returns whether a walk could request `name`. A file system may list anything.
 fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && name.len() <= NAME_MAX && !name.iter().any(|byte| matches!(byte, 0 | b'/'))
 }

@@ -62,7 +62,7 @@ impl<'g> Step<'g> {
         Place { mount: self.mount, dentry: self.dentry }
     }
 
-    /// Whether the dentry changed since the sample.
+    /// Returns whether the dentry changed since the sample.
     #[inline(always)]
     pub(crate) fn changed(&self) -> bool {
         self.dentry.seq.retry(self.seq)
@@ -99,8 +99,8 @@ impl<'g> PreviousStep<'g> {
         Self(Cell::new(None))
     }
 
-    /// The place to hold for a walk of `path` that left rcu-walk at `at`, before the component at `start`:
-    /// `at`, or one step back.
+    /// Returns the place to hold for a walk of `path` that left rcu-walk at `at`, before the
+    /// component at `start`: `at`, or one step back.
     #[cold]
     pub(crate) fn step_back(&self, reason: Fallback, at: Step<'g>, path: &[u8], start: usize) -> (Step<'g>, usize) {
         let changed = matches!(reason, Fallback::DirectoryChanged | Fallback::EntryChanged);
@@ -324,8 +324,8 @@ impl<'g> RcuWalk<'g> {
         }
     }
 
-    /// The step from a place that is not a directory open to everyone to the entry with the name at
-    /// `start..end`.
+    /// Takes the step from a place that is not a directory open to everyone to the entry with the
+    /// name at `start..end`.
     #[cold]
     #[inline(never)]
     fn step_closed(
@@ -355,8 +355,8 @@ impl<'g> RcuWalk<'g> {
         Ok(Step { mount: at.mount, dentry, seq, object })
     }
 
-    /// The entry of a short name in `dir`, and its sequence before it was compared. Prefetches the inode of the `last`
-    /// one.
+    /// Returns the entry of a short name in `dir`, and the entry's sequence before it was compared.
+    /// Prefetches the inode of the `last` one.
     #[inline(always)]
     pub(super) fn find(&self, dir: &Dentry, name: ShortName, hash: u64, last: bool) -> Option<(&'g Dentry, u32)> {
         let wanted = hash_len(hash, name.len);
@@ -373,7 +373,7 @@ impl<'g> RcuWalk<'g> {
         found.map(|entry| (entry, seq))
     }
 
-    /// The step from a directory to its entry of a long name.
+    /// Takes the step from a directory to its entry of a long name.
     #[cold]
     #[inline(never)]
     fn step_long(&self, at: &Step<'g>, name: &[u8]) -> Result<Step<'g>, StepEnd> {
@@ -412,8 +412,8 @@ impl<'g> RcuWalk<'g> {
         }
     }
 
-    /// The step for a short name that was not found at once. `.` and `..` never are, so the common step need not check
-    /// for them.
+    /// Takes the step for a short name that was not found at once. `.` and `..` never are, so the
+    /// common step need not check for them.
     #[cold]
     #[inline(never)]
     fn miss_short(&self, at: &Step<'g>, name: ShortName, hash: u64) -> Result<Step<'g>, StepEnd> {
@@ -423,7 +423,8 @@ impl<'g> RcuWalk<'g> {
         self.miss(at, Named { name: &name.bytes(), hash, short: Some(name) })
     }
 
-    /// The step for a name that was not on its chain, or whose search a writer disturbed: searches again with checks.
+    /// Takes the step for a name that was not on its chain, or whose search a writer disturbed:
+    /// searches again with checks.
     #[cold]
     #[inline(never)]
     fn miss(&self, at: &Step<'g>, named: Named<'_>) -> Result<Step<'g>, StepEnd> {
@@ -448,7 +449,8 @@ impl<'g> RcuWalk<'g> {
         if !at.object.is_complete() {
             return Err(StepEnd::Fallback(Fallback::Miss));
         }
-        // A rename takes the entry off one chain before it puts it on another; in between it is on neither.
+        // A rename takes the entry off one chain before it puts the entry on another; in between
+        // the entry is on no chain.
         if renames.read_retry(started) {
             return Err(StepEnd::Fallback(Fallback::RenameInProgress));
         }
@@ -456,14 +458,14 @@ impl<'g> RcuWalk<'g> {
     }
 }
 
-/// An error that follows from the state of `at`; a fallback if that has changed.
+/// Returns an error that follows from the state of `at`; a fallback if that has changed.
 #[cold]
 pub(super) fn fail(at: &Step<'_>, errno: Errno) -> StepEnd {
     if at.changed() { StepEnd::Fallback(Fallback::EntryChanged) } else { StepEnd::Fail(errno) }
 }
 
 impl WalkExit<'_> {
-    /// This rest, followed by the path from `start` on.
+    /// Returns this rest, followed by the path from `start` on.
     fn then(self, path: &[u8], start: usize) -> Self {
         match self {
             WalkExit::Fallback { reason, at, mut rest } => {

@@ -152,7 +152,7 @@ impl RefWalk {
         self.links
     }
 
-    /// The request to the file system.
+    /// Returns the request to the file system.
     fn request(&self) -> Request<'static> {
         Request::with(&self.cred, self.timeout, 0)
     }
@@ -166,18 +166,18 @@ impl RefWalk {
         PathRef::new(self.here.mount().clone(), pinned)
     }
 
-    /// The place where rcu-walk continues.
+    /// Returns the place where rcu-walk continues.
     pub(crate) fn sample(&self) -> Step<'_> {
         let place = self.here.place();
         if self.arrived { Step::start(place) } else { Step::sample(place.mount, place.dentry) }
     }
 
-    /// The place that rcu-walk accepts even if its name expired: it was just revalidated.
+    /// Returns the place that rcu-walk accepts even if its name expired: it was just revalidated.
     pub(crate) fn fresh(&self) -> *const Dentry {
         if self.arrived { self.here() } else { core::ptr::null() }
     }
 
-    /// The place where the walk is.
+    /// Returns the place where the walk is.
     pub(crate) fn place(&self) -> PathRef {
         self.here.to_place()
     }
@@ -188,7 +188,7 @@ impl RefWalk {
         self.here().expire(&self.here.sb().paths);
     }
 
-    /// Whether a request of the walk has failed with `ESTALE`.
+    /// Returns whether a request of the walk has failed with `ESTALE`.
     pub(crate) fn met_stale(&self) -> bool {
         self.met_stale.get()
     }
@@ -200,7 +200,7 @@ impl RefWalk {
         done
     }
 
-    /// Whether the walk is at its end.
+    /// Returns whether the walk is at its end.
     pub(crate) fn is_done(&self, follow: bool) -> bool {
         self.rest.iter().all(|&byte| byte == b'/') && !self.must_follow(follow) && !self.must_arrive()
     }
@@ -251,7 +251,8 @@ impl RefWalk {
         take(&found)
     }
 
-    /// One step forward: crosses a mount point, follows a link, or steps to the next component.
+    /// Takes one step forward: crosses a mount point, follows a link, or steps to the next
+    /// component.
     ///
     /// # Errors
     /// `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EXDEV`, `ETIMEDOUT`, or errors of the file
@@ -335,7 +336,7 @@ impl RefWalk {
             };
             match child {
                 Ok(child) => (self.here, self.is_new) = (Here::Counted(PathRef::root_of(child)), false),
-                // It is being unmounted: wait for the end of the unmount.
+                // The mount is being unmounted: wait for the end of the unmount.
                 Err(child) => drop(child.lock_ending()),
             }
         }
@@ -353,7 +354,7 @@ impl RefWalk {
             let dir = here.parent().and_then(|dir| sb.pin(dir));
             match dir {
                 Some(dir) if !here.seq.retry(seq) => (self.beside(dir), name),
-                // It is being moved: the next step revalidates it.
+                // The directory is being moved: the next step revalidates it.
                 dir => {
                     dir.into_iter().for_each(|dir| sb.unpin(dir));
                     return Ok(());
@@ -370,7 +371,7 @@ impl RefWalk {
         Ok(())
     }
 
-    /// The directory above; `None` at the root.
+    /// Returns the directory above; `None` at the root.
     fn parent(&self) -> Result<Option<PathRef>, Errno> {
         let mut from = self.here.to_place();
         loop {
@@ -399,7 +400,8 @@ impl RefWalk {
         check_up(&up.place(), &self.root.place(), self.resolve, is_within).unwrap_or(Ok(()))
     }
 
-    /// The entry `name`, from the cache or from the file system. `next`: the path behind it.
+    /// Returns the entry `name`, from the cache or from the file system. `next`: the path behind
+    /// it.
     fn child(&self, name: &[u8], next: &[u8]) -> Result<PathRef, Errno> {
         if !self.here().object().is_hashed() {
             return Err(Errno::ENOENT);

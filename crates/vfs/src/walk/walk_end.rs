@@ -2,8 +2,8 @@
 //!
 //! # How it is locked
 //! The closure runs in the walk's read section. Its reads are right if the dentry's sequence did
-//! not change, which the walk checks after it. Or it takes a count or a lock and checks the
-//! sequence under that; then the walk checks nothing more.
+//! not change; the walk checks the sequence after the closure. Or the closure takes a count or a
+//! lock and checks the sequence under it; then the walk checks nothing more.
 //!
 //! # Where it comes from
 //! As [`walk`](super).
@@ -54,7 +54,7 @@ impl<'a> WalkEnd<'a> {
         Self::of(walk.guard, walk.cred, walk.links, at)
     }
 
-    /// A place found without a reference, after `links` links.
+    /// Returns a place found without a reference, after `links` links.
     #[inline(always)]
     pub(super) fn of(guard: &'a ReadGuard<'a>, cred: &'a Credentials, links: u32, at: &Step<'a>) -> Self {
         let Step { mount, dentry, seq, object } = *at;
@@ -66,7 +66,8 @@ impl<'a> WalkEnd<'a> {
         &self.mount.get().sb
     }
 
-    /// Whether the closure's result must be discarded, because the dentry changed meanwhile.
+    /// Returns whether the closure's result must be discarded, because the dentry changed
+    /// meanwhile.
     #[inline(always)]
     pub(super) fn stale(&self) -> Option<Fallback> {
         if self.pinned.get() {
@@ -82,12 +83,13 @@ impl<'a> WalkEnd<'a> {
         Errno::EAGAIN
     }
 
-    /// The inode. A walk to a negative entry fails, so there is one.
+    /// Returns the inode. A walk to a negative entry fails, so there is one.
     pub(crate) fn inode(&self) -> Result<&'a Inode, Errno> {
         inode_of(self.dentry, self.object).ok_or(Errno::ENOENT)
     }
 
-    /// The attributes. In rcu-walk, stale attributes make the walk continue in ref-walk (`cache/fetch.rs`).
+    /// Returns the attributes. In rcu-walk, stale attributes make the walk continue in ref-walk
+    /// (`cache/fetch.rs`).
     ///
     /// # Errors
     /// Errors of the file system; `EAGAIN`, which the walk never returns.
@@ -97,7 +99,7 @@ impl<'a> WalkEnd<'a> {
         inode.fresh_attr().map_or_else(|| self.stale_attr(), Ok)
     }
 
-    /// The attributes, if they are stale.
+    /// Returns the attributes, if they are stale.
     ///
     /// # Errors
     /// As for [`WalkEnd::attr`].
@@ -107,9 +109,9 @@ impl<'a> WalkEnd<'a> {
         self.answer(Question::Attributes)
     }
 
-    /// An answer that needs a call of the file system. A ref-walk makes the call outside of its
-    /// read section and calls the closure again, which gets the answer here. An rcu-walk becomes a
-    /// ref-walk. Without the answer the closure fails with `EAGAIN`.
+    /// Returns an answer that needs a call of the file system. A ref-walk makes the call outside of
+    /// its read section and calls the closure again, which gets the answer here. An rcu-walk
+    /// becomes a ref-walk. Without the answer the closure fails with `EAGAIN`.
     ///
     /// # Errors
     /// The file system's; `EAGAIN`, which the walk never returns.
@@ -167,10 +169,11 @@ impl<'a> WalkEnd<'a> {
         pinned.ok_or(Errno::EAGAIN)
     }
 
-    /// Takes a count on the mount and a lock, if no other thread has it: the directory's lock or,
-    /// if the directory is sharded, the lock of the name with the hash that `hash` returns. The
-    /// directory then has its name and is the one that the walk found. Otherwise counts as
-    /// [`WalkEnd::pin`] does. (A ref-walk counts always: its end may take locks of directories.)
+    /// Takes a count on the mount, and a lock if no other thread has it: the directory's lock or,
+    /// if the directory is sharded, the lock of the name with the hash that `hash` returns. Under
+    /// the lock the directory has its name and is the directory that the walk found. Otherwise
+    /// counts as [`WalkEnd::pin`] does. (A ref-walk counts always: its end may take locks of
+    /// directories.)
     ///
     /// # Errors
     /// The errors of [`WalkEnd::pin`].
@@ -219,9 +222,9 @@ impl<'a> WalkEnd<'a> {
         self.pinned.get()
     }
 
-    /// Locks the directory for an operation in the walk's section, if no other thread has it, and
-    /// it has its name and did not change since the walk found it. The closure's result then stays
-    /// valid.
+    /// Locks the directory for an operation in the walk's section. Fails if another thread has the
+    /// lock, if the directory has lost its name, or if it changed since the walk found it. Under
+    /// the lock the closure's result stays valid.
     #[inline(always)]
     pub(crate) fn lock_here(&self) -> Option<MutexGuard<'a, ()>> {
         if self.held.is_some() || !self.object.is_hashed() || self.sb().shards_always() {
@@ -272,7 +275,7 @@ impl<'a> WalkEnd<'a> {
         locked.filter(|_| is_locked)
     }
 
-    /// Whether the walk ended in rcu-walk.
+    /// Returns whether the walk ended in rcu-walk.
     pub(crate) fn is_in_section(&self) -> bool {
         self.held.is_none()
     }
@@ -314,7 +317,8 @@ pub(crate) enum LockedHere {
 }
 
 impl LockedHere {
-    /// The directory, the guard of the lock, and where the directory keeps the name if it is sharded.
+    /// Returns the directory, the guard of the lock, and where the directory keeps the name if it
+    /// is sharded.
     #[inline(always)]
     pub(crate) fn bind(self, sb: &SuperBlock) -> (&Dentry, MutexGuard<'_, ()>, Option<Names<'_>>) {
         match self {

@@ -35,7 +35,7 @@ impl Drop for ShardedPlace {
 }
 
 impl Here {
-    /// The place where an rcu-walk stopped; `None`: it has changed, or is being unmounted.
+    /// Returns the place where an rcu-walk stopped; `None`: it has changed, or is being unmounted.
     pub(super) fn hold(guard: &ReadGuard<'_>, at: &Step<'_>) -> Option<Self> {
         let mount = at.mount.to_arc()?;
         let sb = &at.mount.get().sb;
@@ -68,7 +68,7 @@ impl Here {
         Place { mount: self.mount().borrow(), dentry: self.dentry() }
     }
 
-    /// This place, counted.
+    /// Returns this place, counted.
     pub(crate) fn to_place(&self) -> PathRef {
         PathRef::new(self.mount().clone(), self.sb().pin_again(self.dentry()))
     }

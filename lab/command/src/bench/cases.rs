@@ -1,8 +1,8 @@
 //! The measured cases: each operation as one loop over paths, for Lightfoot and for the kernel.
 //!
-//! The kernel gets each path as a C string that is ready, relative to a descriptor of the copy's root that the thread
-//! shares with no other; so both walk equally many components. Lightfoot gets the same path absolute, in one context that
-//! all threads share.
+//! The kernel gets each path as a prepared C string, relative to a descriptor of the copy's root
+//! that no other thread uses; so kernel and Lightfoot walk equally many components. Lightfoot gets
+//! the same path absolute, in one context that all threads share.
 
 use crate::bench::copy::{KernelCopy, RamCopy};
 use crate::bench::paths::Paths;
@@ -226,8 +226,9 @@ impl Shown for &CStr {
     }
 }
 
-/// A batch of `operate` over the thread's list of paths, round and round, and the number of operations of one round. A
-/// single list is everybody's.
+/// Returns a batch and the number of paths in a list. Each call of the batch runs `operate` on the
+/// next [`BATCH`] paths of the thread's list; after the last path the list begins again. If `lists`
+/// has one list, all threads share it.
 fn over<'a, P: Shown + 'a>(
     lists: Vec<Vec<P>>,
     operate: impl Fn(usize, P) -> io::Result<()> + Sync + 'a,
@@ -274,7 +275,7 @@ fn own_dir(
     Err(failed_to_prepare(&path, error))
 }
 
-/// The error of a preparation that failed before anything was measured.
+/// Returns the error of a preparation that failed before anything was measured.
 pub(crate) fn failed_to_prepare(path: &[u8], error: io::Error) -> Error {
     Error::Operation { case: "preparation".into(), path: OsStr::from_bytes(path).into(), reason: error.into() }
 }

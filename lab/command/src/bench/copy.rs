@@ -33,7 +33,8 @@ enum Contents<'a> {
     Hole(u64),
 }
 
-/// One of the two that a tree is copied to. Paths begin with a slash, at the root of the copy.
+/// A side that a tree is copied to: the kernel or Lightfoot. Paths begin with a slash, at the root
+/// of the copy.
 trait Side {
     /// Its name in errors.
     const NAME: &'static str;
@@ -115,7 +116,7 @@ fn failed<S: Side>(path: &[u8], error: io::Error) -> Error {
     Error::Copy { path: OsStr::from_bytes(path).into(), side: S::NAME, error }
 }
 
-/// The contents of the copies of `entry`, if contents of `room` bytes may still be copied.
+/// Returns the contents of the copies of `entry`, if contents of `room` bytes may still be copied.
 fn contents<'a>(tree: &mut Tree, entry: &Entry, room: u64, buffer: &'a mut Vec<u8>) -> Contents<'a> {
     let Kind::File { len } = entry.kind else { return Contents::Bytes(&[]) };
     let Some(origin) = &tree.origin else { return Contents::Hole(len) };
@@ -127,7 +128,8 @@ fn contents<'a>(tree: &mut Tree, entry: &Entry, room: u64, buffer: &'a mut Vec<u
         return Contents::Hole(len);
     }
     buffer.clear();
-    // It may have become something else since it was listed: not a link to follow, nor a FIFO to wait for.
+    // The file may have been replaced since it was listed: do not follow a link, and do not wait
+    // for a FIFO.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(source_place(origin, &entry.path));
     if file.and_then(|file| file.take(len).read_to_end(buffer)).is_err() {
@@ -137,7 +139,7 @@ fn contents<'a>(tree: &mut Tree, entry: &Entry, room: u64, buffer: &'a mut Vec<u
     Contents::Bytes(buffer)
 }
 
-/// The memory for contents of `len` bytes.
+/// Returns the memory for contents of `len` bytes.
 fn taken(len: u64) -> u64 {
     len.next_multiple_of(PAGE)
 }

@@ -1,8 +1,9 @@
 //! Slices and rounds: how time is taken.
 //!
-//! All contenders, at all depths, run in turn in one process, a slice each, and in the next round in reverse, so that a
-//! drift of the machine favours none. Time is the CPU time of the thread, so that another process does not count; a slice
-//! in which a thread was kept from its CPU is repeated, since its caches were used by others.
+//! In a round all contenders run in turn, at all depths, for one time slice each, in one process.
+//! The next round has the reverse order, so that a drift of the machine favours no contender. Time
+//! is the CPU time of the thread, so other processes do not count. A slice in which a thread lost
+//! its CPU is repeated, since other programs used its caches.
 //!
 //! # Limitations
 //! Work for a thread that is done elsewhere is not counted: Lightfoot's reclaimer thread frees

@@ -99,7 +99,7 @@ impl Memory {
     }
 }
 
-/// The rows of the measurements, Lightfoot and kernel beside each other.
+/// Returns the rows of the measurements, Lightfoot and kernel beside each other.
 pub(crate) fn rows(measured: &[Measured]) -> Vec<BenchRow> {
     let find = |case: &str, depth, threads| {
         let is_it = |other: &&Measured| other.case == case && other.depth == depth && other.threads == threads;
@@ -130,7 +130,7 @@ pub(crate) fn rows(measured: &[Measured]) -> Vec<BenchRow> {
     rows
 }
 
-/// The median of the ratios round by round: a slower machine in a round slows down both.
+/// Returns the median of the ratios round by round: a slower machine in a round slows down both.
 fn ratio(of: &[f64], to: &[f64]) -> f64 {
     median(&mut of.iter().zip(to).map(|(of, to)| of / to).collect::<Vec<f64>>())
 }
@@ -205,7 +205,7 @@ stat: random files. stat_same: one file, the same for all threads. open_close: r
 its own. creat_unlink: a new file, made, closed and removed, each thread in its own directory.";
 
 impl BenchRow {
-    /// The contender: the part before the dot.
+    /// Returns the contender: the part before the dot.
     pub(crate) fn side(&self) -> &str {
         self.case.split('.').next().unwrap_or_default()
     }

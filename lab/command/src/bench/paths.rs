@@ -51,8 +51,8 @@ impl Paths {
     }
 }
 
-/// The regular files of a tree by depth, at no more than `classes` depths: of those that have many files (or of all, if
-/// none has), the shallowest, the deepest, and some evenly between.
+/// Returns the regular files of a tree by depth, at no more than `classes` depths: of those that
+/// have many files (or of all, if none has), the shallowest, the deepest, and some evenly between.
 pub(crate) fn by_depth(entries: &[Entry], classes: usize) -> BTreeMap<usize, Vec<&[u8]>> {
     let mut files: BTreeMap<usize, Vec<&[u8]>> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.is_file()) {

@@ -60,7 +60,7 @@ pub(crate) fn measured(bench: &Bench, method: Method, interrupt: &Interrupt) -> 
     })
 }
 
-/// The tree with a length for each file.
+/// Returns the tree with a length for each file.
 fn with_lengths(mut tree: Tree) -> Tree {
     for (number, entry) in tree.entries.iter_mut().enumerate() {
         if let Kind::File { len } = &mut entry.kind {
@@ -70,7 +70,7 @@ fn with_lengths(mut tree: Tree) -> Tree {
     tree
 }
 
-/// The files of `tree` with their lengths.
+/// Returns the files of `tree` with their lengths.
 fn files(tree: &Tree) -> impl Iterator<Item = (&Entry, u64)> {
     tree.entries.iter().filter_map(|entry| match entry.kind {
         Kind::File { len } => Some((entry, len)),

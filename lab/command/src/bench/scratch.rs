@@ -70,7 +70,7 @@ impl Scratch {
         &self.path
     }
 
-    /// The directory that contains it.
+    /// Returns the directory that contains it.
     pub(crate) fn parent(&self) -> &Path {
         &self.parent
     }
@@ -88,7 +88,7 @@ impl Scratch {
         self.free_bytes
     }
 
-    /// Its kind and place: "tmpfs at /dev/shm".
+    /// Returns the kind and the place: "tmpfs at /dev/shm".
     pub(crate) fn place(&self) -> String {
         format!("{} at {}", self.file_system, self.parent.display())
     }
@@ -96,7 +96,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Only a user other than root is kept out by modes, so they are opened only if the plain way fails.
+        // Modes stop only users other than root, so the directories are made writable only if a
+        // plain removal fails.
         let removed = fs::remove_dir_all(&self.path).or_else(|_| {
             open_up(&self.path)?;
             fs::remove_dir_all(&self.path)
@@ -110,7 +111,8 @@ impl Drop for Scratch {
     }
 }
 
-/// A new directory of this process's name. One of that name may be left from a process that was killed.
+/// Returns a new directory of this process's name. One of that name may be left from a process that
+/// was killed.
 fn make_dir(parent: &Path) -> io::Result<PathBuf> {
     let base = format!("lightfoot-bench-{}", process::id());
     let mut number = 0;

@@ -36,10 +36,10 @@ pub(crate) trait Count: Send + Sync {
     /// Takes the entry's lock (`d_lock`).
     fn lock(&self) -> Self::Guard<'_>;
 
-    /// One more. The caller has a count, or keeps the entry alive otherwise.
+    /// Adds one. The caller has a count, or keeps the entry alive otherwise.
     fn get(&self);
 
-    /// The count now.
+    /// Returns the count now.
     fn value(&self) -> u32;
 
     /// Sets the count of an entry that no other thread can reach yet.
@@ -48,25 +48,26 @@ pub(crate) trait Count: Send + Sync {
 
 /// A count that some other lock protects where it becomes zero.
 pub(crate) trait LooseCount: Count {
-    /// One less, unless this is the last one.
+    /// Subtracts one, unless this count is the last.
     fn put_unless_last(&self) -> bool;
 
-    /// One less, under the lock that makes zero final; returns whether it is zero now.
+    /// Subtracts one, under the lock that makes zero final. Returns whether the count is zero now.
     fn put_last(&self) -> bool;
 }
 
 /// A count that its own lock protects.
 pub(crate) trait FineCount: Count {
-    /// One more; the caller holds the lock.
+    /// Adds one. The caller holds the lock.
     fn get_locked(&self, held: &Self::Guard<'_>);
 
-    /// One more without the lock, where the rule has such a way and it is open.
+    /// Adds one without the lock, if the rule allows it at this count. Returns whether it did.
     fn try_get(&self) -> bool;
 
-    /// One less; the lock, if the count is zero now.
+    /// Subtracts one. Returns the lock, if the count is zero now.
     fn put(&self) -> Option<Self::Guard<'_>>;
 
-    /// The entry ends, with a count of zero: where a get without the lock would count it, it must not any more.
+    /// Notes that the entry ends, with a count of zero: a get without the lock must not count the
+    /// entry any more.
     fn kill(&self, _held: &Self::Guard<'_>) {}
 }
 

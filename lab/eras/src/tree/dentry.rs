@@ -34,9 +34,9 @@ use sync::SeqCount;
 
 /// The entry is part of the tree, or was and is still in use.
 pub(crate) const USED: u32 = 1;
-/// It has no name any more.
+/// The entry has no name any more.
 pub(crate) const UNHASHED: u32 = 2;
-/// It is on the list of unused entries.
+/// The entry is on the list of unused entries.
 pub(crate) const ON_LRU: u32 = 4;
 
 /// An entry in one of its layouts.
@@ -50,7 +50,7 @@ pub(crate) trait Dentry: Send + Sync + 'static {
     fn name(&self) -> &InlineName;
     fn lists(&self) -> &Lists;
 
-    /// Its directory; the root's is itself.
+    /// Returns the directory of the entry; for the root, the root.
     fn parent(&self) -> u32 {
         // ORDERING: Acquire pairs with the Release in `set_parent`: a walk that follows the link sees the entry there.
         self.key().parent.load(Acquire)
@@ -61,7 +61,7 @@ pub(crate) trait Dentry: Send + Sync + 'static {
         self.key().parent.store(parent, Release);
     }
 
-    /// Whether all of `flags` are set.
+    /// Returns whether all of `flags` are set.
     fn has(&self, flags: u32) -> bool {
         // Relaxed: a flag is read under a lock, or inside a sequence.
         self.state().flags.load(Relaxed) & flags == flags

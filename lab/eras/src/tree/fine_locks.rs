@@ -93,8 +93,8 @@ pub(crate) struct FineLocks<F: Fine> {
 }
 
 impl<F: Fine> FineLocks<F> {
-    /// The count of `number` has become zero, under its lock, which is held: does the work that
-    /// follows. Returns the directory whose reference ends with the entry.
+    /// Does the work that follows when the count of `number` has become zero, under its lock, which
+    /// the caller holds. Returns the directory whose reference ends with the entry.
     fn put_last(
         tree: &Tree<Self>,
         number: u32,
@@ -128,7 +128,7 @@ impl<F: Fine> FineLocks<F> {
         Some(dir)
     }
 
-    /// The lock of an entry's chain.
+    /// Returns the lock of an entry's chain.
     fn bucket(tree: &Tree<Self>, number: u32) -> LockGuard<'_, F::Spin, ()> {
         lockstat::named(|| "chains of entries");
         tree.bucket_of(number).lock.lock()
@@ -170,8 +170,8 @@ impl<F: Fine> FineLocks<F> {
         }
     }
 
-    /// A reference to an entry that was found without one, if `is_still` confirms, when nothing can
-    /// change any more, that it is the same entry.
+    /// Returns a reference to an entry that was found without one, if `is_still` confirms, when
+    /// nothing can change any more, that it is the same entry.
     pub(crate) fn legitimize(tree: &Tree<Self>, number: u32, is_still: impl Fn() -> bool) -> bool {
         let count = tree.entry(number).count();
         if count.try_get() {

@@ -12,9 +12,9 @@
 //! | [`Ours`]         | in Lightfoot's RCU                   | by its own word: see `sync::rcu`                            |
 //!
 //! # What it is not
-//! The rule that keeps entries alive: entries wait for the tree's own grace periods in every era. A
-//! file is a number here, so nothing breaks if a rule ends too early; the comparison is of the cost
-//! of the rules.
+//! This rule does not keep entries alive: entries wait for the tree's own grace periods in every
+//! era. A file is a number here, so nothing breaks if a rule ends too early; the comparison is of
+//! the cost of the rules.
 //!
 //! # Source
 //! P. McKenney and others, "Read-Copy Update" (Ottawa Linux Symposium 2001), for one queue and one lock; P. McKenney,

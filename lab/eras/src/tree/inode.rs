@@ -45,7 +45,7 @@ pub(crate) struct Inode<P: SlowPath, M: RawLock> {
 }
 
 impl<P: SlowPath, M: RawLock> Inode<P, M> {
-    /// An inode that is not in use; `wait_lock` counts for its semaphore.
+    /// Returns an inode that is not in use; `wait_lock` counts for its semaphore.
     pub(crate) fn new(wait_lock: &Arc<Class>) -> Self {
         Self {
             is_directory: AtomicU32::new(0),

@@ -59,7 +59,7 @@ impl InodeNumbers {
         Self { common: AtomicU64::new(0), own: PerCpu::new(|| Own(AtomicU64::new(0))) }
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub(crate) fn next(&self) -> u64 {
         let own = &self.own.this().0;
         // Relaxed: the slot is this thread's own, and numbers order nothing.

@@ -14,7 +14,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[repr(transparent)]
 pub(crate) struct Head(AtomicU32);
 
-/// One member's place in a list.
+/// The place of one member in a list.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Links {

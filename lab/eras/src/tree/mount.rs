@@ -44,15 +44,15 @@ pub(crate) trait Mounts: Send + Sync + 'static {
     /// `is_remounted`: a remount cleared the flag that makes the count of references one for each CPU.
     fn new(is_remounted: bool) -> Self;
 
-    /// So many more paths are held.
+    /// Notes that `by` more paths are held.
     fn add(&self, by: i64);
 
-    /// One more path is held.
+    /// Notes that one more path is held.
     fn get(&self) {
         self.add(1);
     }
 
-    /// One less.
+    /// Notes that one path fewer is held.
     fn put(&self) {
         self.add(-1);
     }
@@ -66,7 +66,7 @@ pub(crate) trait Mounts: Send + Sync + 'static {
     /// Mounts or unmounts: `change` is done while no thread crosses or holds mounts still.
     fn change(&self);
 
-    /// A name is about to change: counted until the guard is dropped.
+    /// Notes that a name is about to change, until the guard is dropped.
     fn want_write(&self) -> Option<Writer<'_>> {
         None
     }
@@ -315,7 +315,7 @@ pub(crate) struct MountList {
 }
 
 impl MountList {
-    /// A list of so many lines.
+    /// Returns a list of so many lines.
     pub(crate) fn new(lines: usize) -> Self {
         Self { namespace: RwSem::with_slow_path(vec![ROOT; lines]), flags: AtomicU32::new(0) }
     }

@@ -39,7 +39,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// The bytes eight by eight, the last ones filled up with zeros.
+/// Returns the bytes eight by eight, the last ones filled up with zeros.
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
@@ -101,7 +101,8 @@ impl LongNames {
         Self { blocks, free: Pool::new(count) }
     }
 
-    /// A block for a name of `len` bytes if it needs one, else `NONE`; to be handed to [`set`](Self::set).
+    /// Returns a block for a name of `len` bytes if it needs one, else `NONE`; to be handed to
+    /// [`set`](Self::set).
     pub(crate) fn reserve(&self, name: &Name<'_>) -> Result<u32> {
         if name.bytes.len() <= INLINE { Ok(NONE) } else { self.free.take().ok_or(Error::NoSpace) }
     }
@@ -130,7 +131,7 @@ impl LongNames {
         }
     }
 
-    /// Whether an entry has the name.
+    /// Returns whether an entry has the name.
     pub(crate) fn is(&self, key: &NameKey, inline: &InlineName, name: &Name<'_>) -> bool {
         let len = key.len.load(Relaxed) as usize;
         len == name.bytes.len()
@@ -151,7 +152,7 @@ impl LongNames {
         out.truncate(from + len);
     }
 
-    /// The words of a name; `None` if it is long and has no block: it is being changed.
+    /// Returns the words of a name; `None` if it is long and has no block: it is being changed.
     fn words<'a>(&'a self, key: &NameKey, inline: &'a InlineName) -> Option<&'a [AtomicU64]> {
         if key.len.load(Relaxed) as usize <= INLINE {
             return Some(&inline.0);

@@ -91,7 +91,7 @@ pub(crate) struct OneLock<L: Lookup> {
 struct List(Head);
 
 impl<L: Lookup> OneLock<L> {
-    /// The entry of this name, counted: found under `dcache_lock`.
+    /// Returns the entry of this name, counted: found under `dcache_lock`.
     pub(crate) fn child_under_lock(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32> {
         let _dcache = tree.scheme.dcache.lock();
         let found = tree.find(dir, name)?;
@@ -139,8 +139,8 @@ impl<L: Lookup> OneLock<L> {
         f()
     }
 
-    /// The last reference to `number` may have been dropped: does the work that follows. Returns
-    /// the directory whose reference ends with the entry.
+    /// Does the work that follows when the last reference to `number` may have been dropped.
+    /// Returns the directory whose reference ends with the entry.
     fn put_last(tree: &Tree<Self>, number: u32) -> Option<u32> {
         let entry = tree.entry(number);
         let dir = {

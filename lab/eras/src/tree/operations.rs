@@ -2,9 +2,10 @@
 //! steps, for all eras.
 //!
 //! # How it is locked
-//! A change or listing of a directory holds its mutex. Removal or replacement of a file holds that file's too. A rename
-//! between directories holds [`Tree::renaming`] and locks the ancestor first, so that nothing becomes an ancestor of
-//! another meanwhile; of two unrelated directories the source's comes first, which that lock makes safe.
+//! A change or listing of a directory holds the directory's mutex. Removal or replacement of a file
+//! also holds the file's mutex. A rename between directories holds [`Tree::renaming`], so that no
+//! directory becomes an ancestor of another meanwhile. It locks the ancestor first; of two
+//! unrelated directories it locks the source first, which [`Tree::renaming`] makes safe.
 //!
 //! # Source
 //! `fs/namei.c`; the order of checks is Linux's, see `crates/lightfoot/tests/it/kernel.rs`.
@@ -462,7 +463,7 @@ impl<S: Scheme> Tree<S> {
         Locks { _inner: Some(self.inode(second).lock()), _outer: outer, _renaming: Some(renaming) }
     }
 
-    /// Whether `number` is `above` or is below it. The caller must hold `renaming`.
+    /// Returns whether `number` is `above` or is below it. The caller must hold `renaming`.
     fn is_at_or_below(&self, mut number: u32, above: u32) -> bool {
         while number != above && number != ROOT {
             number = self.entry(number).parent();

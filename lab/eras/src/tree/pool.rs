@@ -1,16 +1,16 @@
 //! Free numbers of a table of fixed size: per-CPU magazines in front of one depot.
 //!
 //! # What it is
-//! A thread takes and returns numbers at its CPU's magazine, so that making and removing files
-//! shares no line for it; an empty one gets 32 from the depot, a full one gives as many to it.
-//! After a grace period a number is returned to the CPU that freed it, whose caches it is in, as
-//! the callbacks of the kernel's RCU run where they were queued. That is Linux's slab allocator as
-//! far as an era needs it, and the same for every era: they do not differ in allocation.
+//! A thread takes numbers from its CPU's magazine and returns them to it, so that making and
+//! removing files shares no cache line. An empty magazine gets 32 numbers from the depot; a full
+//! magazine gives 32 to the depot. After a grace period a number is returned to the CPU that freed
+//! it and has it in its caches, as the kernel runs RCU callbacks on the CPU that queued them. This
+//! is Linux's slab allocator as far as an era needs it. All eras have the same allocator.
 //!
 //! # How it is locked
-//! A spinlock in each magazine, which only its owner takes, except for numbers that return after a
-//! grace period and when the table is nearly full; and one in the depot. Only one is held at a
-//! time.
+//! Each magazine has a spinlock, which only the magazine's owner takes, except for numbers that
+//! return after a grace period and when the table is nearly full. The depot has a spinlock. A
+//! thread holds only one of these locks at a time.
 //!
 //! # Source
 //! J. Bonwick, J. Adams, "Magazines and Vmem" (USENIX ATC 2001).
@@ -46,7 +46,7 @@ impl Pool {
         Self { own: PerCpu::new(|| Magazine(SpinLock::new(Vec::new()))), depot: SpinLock::new(depot) }
     }
 
-    /// A free number, which is not free any more.
+    /// Returns a free number, which is not free any more.
     pub(crate) fn take(&self) -> Option<u32> {
         let own = &self.own.this().0;
         if let Some(number) = own.lock().pop() {

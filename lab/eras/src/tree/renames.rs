@@ -32,7 +32,7 @@ pub(crate) trait Renames: Send + Sync + 'static {
     /// Samples the sequence, waiting for the end of a move.
     fn begin(&self) -> u32;
 
-    /// Whether something moved since.
+    /// Returns whether something moved since.
     fn retry(&self, start: u32) -> bool;
 
     /// Begins a move.

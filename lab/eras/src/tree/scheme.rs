@@ -76,7 +76,7 @@ pub(crate) trait Scheme: Sized + Send + Sync + 'static {
         start
     }
 
-    /// The entry of this name in the counted directory `dir`, counted.
+    /// Returns the entry of this name in the counted directory `dir`, counted.
     fn child(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32>;
 
     /// `..` of the counted directory `dir`, counted.
@@ -84,7 +84,7 @@ pub(crate) trait Scheme: Sized + Send + Sync + 'static {
         Self::parent(tree, dir)
     }
 
-    /// The directory of a counted entry, counted: `dget_parent`.
+    /// Returns the directory of a counted entry, counted: `dget_parent`.
     fn parent(tree: &Tree<Self>, entry: u32) -> u32;
 
     /// Gives a reference back: `dput`.

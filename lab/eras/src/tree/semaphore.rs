@@ -7,9 +7,10 @@
 //! when they wake, a writer does not: it **competes** for it with newcomers, under the wait lock again. A writer that
 //! finds another writer in spins first, one such writer at a time.
 //!
-//! While the queue has a member the count is negative, which sends each newcomer to the slow path and so to the wait lock.
-//! A reader may come there in vain, when the writer that kept it out has left; whether it then queues all the same, or
-//! leaves at once, is the rule `P` ([`SlowPath::EARLY_EXIT`]).
+//! While the queue has a member the count is negative, which sends each newcomer to the slow path
+//! and so to the wait lock. A reader may arrive on the slow path after the writer that kept it out
+//! has left; the rule `P` decides whether the reader then queues or leaves at once
+//! ([`SlowPath::EARLY_EXIT`]).
 //!
 //! Count, wait lock and owner are on one cache line, as there: a thread that spins on the wait lock takes the line from
 //! threads that add to the count.
@@ -154,7 +155,7 @@ fn wake(chosen: Vec<Arc<Waiter>>) {
 }
 
 impl<P: SlowPath> Semaphore<P> {
-    /// A free one, whose wait lock counts for `class`.
+    /// Returns a free one, whose wait lock counts for `class`.
     pub(crate) fn new(class: &Arc<Class>) -> Self {
         Self {
             count: AtomicI64::new(0),
@@ -165,7 +166,7 @@ impl<P: SlowPath> Semaphore<P> {
         }
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub(crate) fn stats(&self) -> SemaphoreStats {
         self.queue.lock().stats
     }
@@ -265,7 +266,7 @@ impl<P: SlowPath> Semaphore<P> {
         queue.waiters.retain(|other| !Arc::ptr_eq(other, &waiter));
     }
 
-    /// A queued writer takes the semaphore if no thread is in. Under the wait lock.
+    /// Takes the semaphore for a queued writer, if no thread is in. Under the wait lock.
     fn try_write(&self, count: i64, is_alone: bool) -> bool {
         let taken = if is_alone { WRITE } else { WRITE + WAITING };
         // ORDERING: Acquire pairs with the Release in `leave`, as in `write`.
@@ -406,8 +407,8 @@ mod tests {
         check::<EarlyExit>();
     }
 
-    /// The counts for a reader that came while a writer was in, and has the wait lock after the
-    /// writer has left.
+    /// Returns the counts for a reader that came while a writer was in, and has the wait lock after
+    /// the writer has left.
     fn late_reader<P: SlowPath + Send + Sync>() -> [u64; 3] {
         let semaphore = Semaphore::<P>::new(&Class::new("wait_lock"));
         std::thread::scope(|s| {

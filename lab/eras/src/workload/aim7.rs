@@ -1,11 +1,11 @@
 //! The AIM7 multiuser benchmark: its workload `short`, and in [`mix`] the six others that were published with it.
 //!
 //! Models Waiman Long's figures for the lockless reference count, linux-kernel 2013. In `short`,
-//! nearly all of the spin time was `dget_parent` and `dput` of one directory that all jobs' files
-//! are in; so a step is one job turn: user time, a hold on the common directory, and a `stat` in a
-//! directory of the job's own. The published 10 to 100 users left CPUs idle (`fork`, `wait` and the
-//! serial parts between jobs), which `idle_permille` and `idle_ns` model. Users are workers: on a
-//! simulated machine there may be more of them than CPUs.
+//! nearly all of the spin time was `dget_parent` and `dput` of one directory with the files of all
+//! jobs. So a step is one turn of a job: user time, a hold on the common directory, and a `stat` in
+//! a directory of the job's own. The published 10 to 100 users left CPUs idle (`fork`, `wait` and
+//! the serial parts between jobs), which `idle_permille` and `idle_ns` model. Users are workers: on
+//! a simulated machine there may be more of them than CPUs.
 
 pub(super) mod mix;
 
@@ -34,7 +34,7 @@ pub(super) const SHORT: WorkloadEntry = WorkloadEntry {
 /// Where all jobs' files are.
 const COMMON: &str = "/tmp/aim";
 
-/// The file that every job has open there, and the one that it has in its own directory.
+/// Returns the file that every job has open there, and the one that it has in its own directory.
 fn common_file(index: usize) -> String {
     format!("{COMMON}/f{index}")
 }

@@ -32,7 +32,7 @@ const TREE: &[Parameter] = &[USER_NS, KERNEL_NS, BRANCHING];
 const LIST: &[Parameter] = &[USER_NS, KERNEL_NS, LISTED];
 const CHANGE: &[Parameter] = &[USER_NS, KERNEL_NS, FILES];
 
-/// An entry of the catalogue.
+/// Returns an entry of the catalogue.
 const fn entry(
     name: &'static str,
     summary: &'static str,
@@ -120,7 +120,7 @@ impl Load {
         })
     }
 
-    /// The path of one of the common tree's files.
+    /// Returns the path of one of the common tree's files.
     fn tree_path(&self, mut number: usize) -> String {
         let mut path = "/tree".to_owned();
         for _ in 0..DEPTH {
@@ -134,7 +134,7 @@ impl Load {
         self.branching.pow(5)
     }
 
-    /// The paths of a worker's files.
+    /// Returns the paths of a worker's files.
     fn paths(&self, place: Where, index: usize) -> Vec<Vec<u8>> {
         let directory = if place == Where::Own { own(index) } else { COMMON.into() };
         (0..self.files).map(|file| format!("{directory}/f{index}-{file}").into_bytes()).collect()

@@ -10,7 +10,7 @@ pub(super) struct OpenFile<'era> {
 }
 
 impl<'era> OpenFile<'era> {
-    /// A new process of `era` that opens `path`.
+    /// Returns a new process of `era` that opens `path`.
     pub(super) fn new(era: &'era dyn Era, path: &str) -> Result<Self> {
         let process = era.process();
         let handle = process.open(path.as_bytes())?;

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 /// One number that can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name on the command line; its unit comes last in it: see [`unit`](Self::unit).
+    /// The parameter's name on the command line; the name ends with the unit: see
+    /// [`unit`](Self::unit).
     pub name: &'static str,
     /// Its default value.
     pub default: u64,
@@ -26,12 +27,12 @@ impl Parameter {
         ["ns", "permille", "hundredths"].into_iter().find(|&unit| unit == last).unwrap_or_default()
     }
 
-    /// A length of time in nanoseconds, at most ten seconds.
+    /// Returns a length of time in nanoseconds, at most ten seconds.
     pub(super) const fn time(name: &'static str, default: u64, what: &'static str) -> Self {
         Self { name, default, bounds: (0, 10_000_000_000), what }
     }
 
-    /// A count between `least` and `most`.
+    /// Returns a count between `least` and `most`.
     pub(super) const fn count(name: &'static str, default: u64, (least, most): (u64, u64), what: &'static str) -> Self {
         Self { name, default, bounds: (least, most), what }
     }
@@ -111,7 +112,7 @@ impl Parameters {
         Ok(Self { known, asked })
     }
 
-    /// The value of the parameter `name`; 0 if the load does not have it.
+    /// Returns the value of the parameter `name`; 0 if the load does not have it.
     pub(super) fn get<T: Setting>(&self, name: &str) -> T {
         let default = || self.known.iter().find(|parameter| parameter.name == name).map_or(0, |known| known.default);
         T::of(self.asked.get(name).copied().unwrap_or_else(default))
@@ -125,7 +126,7 @@ pub enum Refused {
     Unknown {
         /// The requested name.
         name: String,
-        /// Those that there are.
+        /// The parameters that the load has.
         known: &'static [Parameter],
     },
     /// A value that makes no sense.

@@ -14,7 +14,7 @@ pub(super) fn files(process: &dyn Process, renamers: usize) -> Result<()> {
     layout::files(process, "/tmp", renamers).map(drop)
 }
 
-/// The worker that moves private file number `index`.
+/// Returns the worker that moves private file number `index`.
 pub(super) fn of_private<'era>(
     process: Box<dyn Process + 'era>,
     index: usize,
@@ -23,7 +23,7 @@ pub(super) fn of_private<'era>(
     to_and_fro(process, format!("/tmp/f{index}"), format!("/tmp/moved{index}"), move || pause_ns)
 }
 
-/// A worker that waits and renames `from` to `to`, and the next time back.
+/// Returns a worker that waits and renames `from` to `to`, and the next time back.
 pub(super) fn to_and_fro<'era>(
     process: Box<dyn Process + 'era>,
     mut from: String,

@@ -106,7 +106,7 @@ impl Database<'_> {
         }))
     }
 
-    /// A process with the data file open. Movers may be at work already.
+    /// Returns a process with the data file open. Movers may be at work already.
     fn open_data(&self) -> Result<OpenFile<'_>> {
         if self.movers == 0 {
             return OpenFile::new(self.era, &self.data);
@@ -134,7 +134,7 @@ impl Database<'_> {
     }
 }
 
-/// The name that a mover gives to `name`.
+/// Returns the name that a mover gives to `name`.
 fn moved(name: &str) -> String {
     format!("{name}.moved")
 }

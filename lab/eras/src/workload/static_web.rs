@@ -40,7 +40,7 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
 const FILES_IN_A_DIRECTORY: usize = 36;
 
 impl StaticWeb {
-    /// The lesser of the two depths that files have.
+    /// Returns the lesser of the two depths that files have.
     fn depth(&self) -> usize {
         usize::try_from(self.depth_hundredths / 100).unwrap_or(1)
     }

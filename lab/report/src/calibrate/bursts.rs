@@ -57,7 +57,7 @@ impl Pair {
     }
 }
 
-/// The CPUs that this process may use.
+/// Returns the CPUs that this process may use.
 #[must_use]
 pub fn allowed_cpus() -> Vec<usize> {
     match sched_getaffinity(None) {
@@ -107,7 +107,7 @@ pub(super) fn ns_per_operation(
     (calm.len() >= CALM_BURSTS).then(|| median(&mut calm))
 }
 
-/// The middle one, or the mean of the two in the middle. Of none: not a number.
+/// Returns the middle one, or the mean of the two in the middle. Of none: not a number.
 #[must_use]
 pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);

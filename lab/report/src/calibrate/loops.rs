@@ -1,10 +1,12 @@
 //! The lock loop that runs natively and on the simulated machine: one text, compiled against both.
 //!
 //! # What it is
-//! `lock; data += 1; unlock; private work`, for each lock of `sync`, with the data in the lock's line or in a separate
-//! line. The private work needs the data's new value, and the next section its result: an out-of-order processor would
-//! else run the next section in the midst of private work, which the simulated one does not. The second kind is the harder test: a processor fetches both lines at once and does not wait for its stores,
-//! which the simulated machine does not model.
+//! `lock; data += 1; unlock; private work`, for each lock of `sync`, with the data in the lock's
+//! line or in a separate line. The private work needs the data's new value, and the next section
+//! needs the work's result. Otherwise an out-of-order processor would run the next section in the
+//! midst of private work; the simulated processor does not. A separate line is the harder test: a
+//! real processor fetches both lines at once and does not wait for its stores, which the simulated
+//! machine does not model.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +28,7 @@ impl Kind {
     /// In the order of the table.
     pub const ALL: [Self; 4] = [Self::Tas, Self::Ticket, Self::Mcs, Self::Queued];
 
-    /// The type's name.
+    /// Returns the type's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -89,8 +91,8 @@ macro_rules! sections {
             #[repr(align(128))]
             struct Line(AtomicU64);
 
-            /// The data is beside the lock's data, not in it: the simulated machine charges for
-            /// each look through a guard.
+            /// `near` and `far` are beside the lock, not in the data that it guards: the simulated
+            /// machine charges for each access through a guard.
             #[repr(C, align(128))]
             struct Place<R> {
                 lock: Lock<R, ()>,
@@ -115,7 +117,8 @@ macro_rules! sections {
                     Self { places: Box::new([Place::new(), Place::new()]), zero: black_box(0) }
                 }
 
-                /// The place, whose address the CPU has when the work is done, and not before.
+                /// Returns the place, whose address the CPU has when the work is done, and not
+                /// before.
                 #[inline(always)]
                 fn after(&self, work: u64) -> &Place<R> {
                     &self.places[(work & self.zero) as usize & 1]

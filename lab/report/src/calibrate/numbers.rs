@@ -20,13 +20,14 @@ pub struct Numbers {
     pub load_ns: f64,
     /// A store, with others before and after it.
     pub store_ns: f64,
-    /// `fetch_add` on a line of our own.
+    /// A `fetch_add` on a line that no other CPU uses.
     pub rmw_ns: f64,
     /// The time that a full fence adds to a store.
     pub fence_ns: f64,
     /// A spin hint.
     pub pause_ns: f64,
-    /// Turns of a ping-pong: from one CPU's `fetch_add` to the other's, which waits for it with loads.
+    /// The times of a ping-pong: two CPUs do `fetch_add` in turn, and each waits with loads for the
+    /// other.
     pub pingpong: Pingpong,
 }
 
@@ -35,13 +36,14 @@ pub struct Numbers {
 pub struct Pingpong {
     /// Half a round trip.
     pub turn_ns: f64,
-    /// `fetch_add` on one word by two CPUs at once: from one addition to the next, of both together.
+    /// Two CPUs do `fetch_add` on one word at once: the time from one addition to the next,
+    /// whichever CPU makes it.
     pub contended_add_ns: f64,
 }
 
 impl Pingpong {
-    /// One transfer of the line. A turn has two: the waiter's load fetches the line, and its `fetch_add` takes it away
-    /// from the other CPU, which is reading it.
+    /// One transfer of the line. A turn has two transfers: the waiter's load fetches the line, and
+    /// the waiter's `fetch_add` takes the line from the other CPU, which is reading it.
     #[must_use]
     pub fn transfer_ns(&self) -> f64 {
         self.turn_ns / 2.0

@@ -1,9 +1,10 @@
 //! The host as a simulated machine, and the loops on it.
 //!
 //! # What it is
-//! One node with the numbers that were measured. A transfer between its CPUs costs the same whatever the access; a
-//! transfer that had to wait costs a whole one (`rest` = 1); how long an owner keeps a line that is wanted (`keep`) is
-//! fitted so that two CPUs adding to one word take as long as they took.
+//! One node with the measured numbers. A transfer between its CPUs has one cost for all kinds of
+//! access, and a transfer that had to wait has the full cost (`rest` = 1). The time for which an
+//! owner keeps a line that another CPU wants (`keep`) is fitted so that two CPUs adding to one word
+//! take as long as measured.
 //!
 //! # What it is not
 //! A preset: memory, caches and system costs are plain assumptions here, and the loops touch none
@@ -77,7 +78,7 @@ pub(super) fn with_buffer(machine: &Machine) -> Machine {
     machine.clone().with_window(104, 24)
 }
 
-/// The host with the `keep` that fits the contended addition.
+/// Returns the host with the `keep` that fits the contended addition.
 pub(super) fn fitted(numbers: &Numbers, pingpong: Pingpong) -> Machine {
     let host = host(numbers, pingpong);
     let with = |keep| host.clone().with_queue(keep, host.queue.rest);

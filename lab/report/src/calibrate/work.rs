@@ -26,7 +26,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// The best of some tries: a disturbed one only looks slower.
+    /// Returns the best of some tries: a disturbed one only looks slower.
     pub(super) fn calibrate() -> Self {
         const TURNS: u64 = 20_000;
         let try_once = |_| {
@@ -37,7 +37,7 @@ impl Work {
         Self { turns_per_ns: (0..200).map(try_once).fold(0.0, f64::max) }
     }
 
-    /// The turns that take `ns`.
+    /// Returns the turns that take `ns`.
     pub(super) fn turns(self, ns: u64) -> u64 {
         (ns as f64 * self.turns_per_ns) as u64
     }
@@ -50,8 +50,8 @@ impl Work {
     }
 }
 
-/// That many turns of private work, which begin when `seed` is there (xorshift: three pairs of operations a turn, each of
-/// which needs the one before, and which no compiler makes shorter).
+/// Does that many turns of private work, which begin when `seed` is computed. (xorshift: a turn has
+/// three pairs of operations, each pair needs the pair before, and no compiler makes them shorter.)
 #[inline]
 pub(super) fn spin(seed: u64, turns: u64) -> u64 {
     (0..turns).fold(seed, |mut state, _| {

@@ -30,7 +30,7 @@ struct Rows {
 }
 
 impl Calibrated {
-    /// The verdict in Markdown.
+    /// Returns the verdict in Markdown.
     #[must_use]
     pub fn text(&self) -> String {
         let Rows { rows, dropped, .. } = &self.calibration;
@@ -71,7 +71,7 @@ impl Calibrated {
         text
     }
 
-    /// The rows that are not near.
+    /// Returns the rows that are not near.
     fn off(&self) -> String {
         let mut text = String::new();
         for row in self.calibration.rows.iter().filter(|row| row.error().abs() > NEAR) {

@@ -72,7 +72,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row, within the tolerance that rows have.
+    /// Returns a row, within the tolerance that rows have.
     pub(super) fn new(
         label: impl Into<String>,
         published: Option<f64>,
@@ -82,7 +82,7 @@ impl Row {
         Self { label: label.into(), published, tolerance, is_base: false, read: Box::new(read) }
     }
 
-    /// A row that is 1 since the others are divided by it.
+    /// Returns a row that is 1 since the others are divided by it.
     pub(super) fn base(label: impl Into<String>) -> Self {
         Self { is_base: true, ..Self::new(label, Some(1.0), |_| 1.0) }
     }
@@ -92,7 +92,7 @@ impl Row {
         Self { tolerance: Tolerance::Points(points), ..self }
     }
 
-    /// Whether `simulated` is farther from the published figure than it may be.
+    /// Returns whether `simulated` is farther from the published figure than it may be.
     #[must_use]
     pub fn is_off(&self, simulated: f64) -> bool {
         self.published.is_some_and(|published| !self.is_base && !self.tolerance.allows(simulated, published))
@@ -108,7 +108,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A table of the names in a column with the head `first`, and columns with these heads.
+    /// Returns a table of the names in a column with the head `first`, and columns with these
+    /// heads.
     pub(super) fn new(
         first: impl Into<String>,
         head: impl IntoIterator<Item = String>,
@@ -126,7 +127,7 @@ pub struct Claim {
     pub holds: Box<dyn Fn(&Figures<'_>) -> bool>,
     /// Why it does not hold in every run, if it does not.
     pub unless: Option<&'static str>,
-    /// In a few words, for the summary; only if it does not hold in every run.
+    /// The claim in a few words, for the summary; only if the claim does not hold in every run.
     pub brief: &'static str,
 }
 
@@ -179,12 +180,12 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// The simulated curve of `era` through the rows that `points` names.
+    /// Returns the simulated curve of `era` through the rows that `points` names.
     pub fn new(name: impl Into<String>, era: &'static str, points: impl Iterator<Item = (f64, String)>) -> Self {
         Self { name: name.into(), era, is_published: false, points: points.collect() }
     }
 
-    /// The published curve beside the curve of `era`.
+    /// Returns the published curve beside the curve of `era`.
     pub fn published(name: impl Into<String>, era: &'static str, points: impl Iterator<Item = (f64, String)>) -> Self {
         Self { is_published: true, ..Self::new(name, era, points) }
     }
@@ -205,14 +206,15 @@ impl<'a> Outcomes<'a> {
         Self { by_key, is_thin: Flag::new(false) }
     }
 
-    /// The figure of `row`; not a number if one of its cells has fewer than [`MIN_OPERATIONS`].
+    /// Returns the figure of `row`; not a number if one of its cells has fewer than
+    /// [`MIN_OPERATIONS`].
     pub(super) fn figure(&self, row: &Row) -> f64 {
         self.is_thin.set(false);
         let figure = (row.read)(self);
         if self.is_thin.get() { f64::NAN } else { figure }
     }
 
-    /// The outcome of the cell `key`.
+    /// Returns the outcome of the cell `key`.
     ///
     /// # Panics
     /// If no cell has that key: a mistake of the experiment, which a test finds.
@@ -234,7 +236,7 @@ impl<'a> Outcomes<'a> {
 pub struct Figures<'a>(pub BTreeMap<&'a str, f64>);
 
 impl Figures<'_> {
-    /// The figure of the row `label`.
+    /// Returns the figure of the row `label`.
     ///
     /// # Panics
     /// If no row has that label: a mistake of the experiment, which a test finds.

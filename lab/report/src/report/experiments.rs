@@ -25,7 +25,7 @@ use super::tolerance::Tolerance;
 use crate::job::{Interrupts, Job, Placement, Simulation, Substrate};
 use sim::Machine;
 
-/// All experiments, by year.
+/// Returns all experiments, by year.
 pub(super) fn all(published: &Published) -> Vec<Experiment> {
     vec![
         web::experiment(published),
@@ -124,7 +124,8 @@ impl Setting {
         self
     }
 
-    /// The cell `key`: `era` under `workers` workers, on as many CPUs as there are for them.
+    /// Returns the cell `key`: `era` under `workers` workers, on as many CPUs as there are for
+    /// them.
     fn cell(&self, key: impl Into<String>, era: &str, workers: usize) -> Cell {
         let values =
             |list: &[(&'static str, u64)]| list.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
@@ -150,7 +151,7 @@ impl Setting {
     }
 }
 
-/// A row within the tolerance that rows have.
+/// Returns a row within the tolerance that rows have.
 fn row(label: impl Into<String>, published: Option<f64>, read: impl Fn(&Outcomes<'_>) -> f64 + 'static) -> Row {
     Row::new(label, published, read)
 }
@@ -159,12 +160,13 @@ fn claim(text: &'static str, holds: impl Fn(&Figures<'_>) -> bool + 'static) -> 
     Claim { text, holds: Box::new(holds), unless: None, brief: "" }
 }
 
-/// Whether `figure` is within `part` of the published one.
+/// Returns whether `figure` is within `part` of the published one.
 fn is_near(figure: f64, published: f64, part: f64) -> bool {
     Tolerance::Part(part).allows(figure, published)
 }
 
-/// Whether the rate `a` is not above `b`; a rate that is missing is of an era with nearly no operations.
+/// Returns whether the rate `a` is not above `b`; a rate that is missing is of an era with nearly
+/// no operations.
 fn at_most(a: f64, b: f64) -> bool {
     a.is_nan() || a <= b
 }
@@ -174,12 +176,12 @@ fn change(before: f64, after: f64) -> f64 {
     100.0 * (after / before - 1.0)
 }
 
-/// A plot with one panel of curves.
+/// Returns a plot with one panel of curves.
 fn curves(name: &'static str, title: &'static str, unit: &'static str, curves: Vec<Sketch>) -> Figure {
     Figure { name, title, drawing: Drawing::Curves { unit, panels: vec![(String::new(), curves)] } }
 }
 
-/// A plot of the rows that have a published figure, by their labels, as parts of it.
+/// Returns a plot of the rows that have a published figure, by their labels, as parts of it.
 fn parts(name: &'static str, title: &'static str, rows: &[Row]) -> Figure {
     let shown = rows.iter().filter(|row| row.published.is_some_and(|figure| figure > 0.0) && !row.is_base);
     let rows = shown.map(|row| (row.label.clone(), row.label.clone())).collect();

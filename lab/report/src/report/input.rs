@@ -78,29 +78,30 @@ impl Input {
             .from("for speed; the figures change by less than 1 % (simulator.md, Speed)")
     }
 
-    /// The cost of a line's way to another CPU.
+    /// Returns the cost of a line's way to another CPU.
     pub(super) fn transfer() -> Self {
         let numbers = [Number::Machine("queue.keep"), Number::Machine("queue.rest")];
         Self::new("the owner's keep of a line, and the rest of the transfer", numbers)
             .from("fitted to lock loops on a Zen 5; nothing here was published")
     }
 
-    /// Sets its source, with no figure of the experiment in view.
+    /// Sets the source of the input, which was chosen with no figure of the experiment in view.
     pub(super) fn from(self, basis: &'static str) -> Self {
         Self { basis, ..self }
     }
 
-    /// It was set so that the figures of `rows` come out.
+    /// Notes that the input was set so that the figures of `rows` come out.
     pub(super) fn fitted(self, basis: &'static str, rows: Rows) -> Self {
         self.with(basis, View::Fitted, rows)
     }
 
-    /// The figures of `rows` were in view.
+    /// Notes that the figures of `rows` were in view when the input was chosen.
     pub(super) fn seen(self, basis: &'static str, rows: Rows) -> Self {
         self.with(basis, View::Seen, rows)
     }
 
-    /// It was read off the publication, and the figures of `rows` follow from it.
+    /// Notes that the input was read off the publication, and that the figures of `rows` follow
+    /// from it.
     pub(super) fn read_off(self, basis: &'static str, rows: Rows) -> Self {
         self.with(basis, View::ReadOff, rows)
     }
@@ -110,7 +111,7 @@ impl Input {
         Self { basis, ..self }
     }
 
-    /// The values that the jobs of `cells` have, in words.
+    /// Returns the values that the jobs of `cells` have, in words.
     #[must_use]
     pub fn values(&self, cells: &[Cell]) -> String {
         let of_number = |number: &Number| {
@@ -157,15 +158,15 @@ impl Number {
     }
 }
 
-/// The value of a parameter in a job: the default, if it is not set. Nothing if the workload does
-/// not have the parameter.
+/// Returns the value of a parameter in a job: the default, if it is not set. Nothing if the
+/// workload does not have the parameter.
 pub(super) fn parameter(job: &Job, name: &str) -> Option<u64> {
     let entry = eras::workload::find(&job.workload)?;
     let parameter = entry.parameters.iter().find(|parameter| parameter.name == name)?;
     Some(job.parameters.get(name).copied().unwrap_or(parameter.default))
 }
 
-/// A number with the unit that its name ends in.
+/// Returns a number with the unit that its name ends in.
 fn words(name: &str, value: u64) -> String {
     match name.rsplit('_').next() {
         Some("ns") => time(value as f64),
@@ -175,7 +176,7 @@ fn words(name: &str, value: u64) -> String {
     }
 }
 
-/// A time with the unit that makes it short.
+/// Returns a time with the unit that makes it short.
 pub(super) fn time(ns: f64) -> String {
     let scale = if ns >= 1e6 {
         (1e6, "ms")

@@ -5,8 +5,8 @@ use super::tolerance::Tolerance;
 use super::{Experiment, Grid, Origin, Published, Run, Window, shown};
 use core::fmt::Write as _;
 
-/// The section of one experiment. The table shows medians over the seeds. The runs of all seeds
-/// make the first range, the runs of the corners the second.
+/// Returns the section of one experiment. The table shows medians over the seeds. The runs of all
+/// seeds make the first range, the runs of the corners the second.
 #[must_use]
 pub fn section(experiment: &Experiment, runs: &[Run], commit: &str, published: &Published) -> String {
     let mut text = format!("## {}\n\n{}\n", experiment.title, experiment.about.trim());
@@ -41,7 +41,7 @@ pub fn section(experiment: &Experiment, runs: &[Run], commit: &str, published: &
     text
 }
 
-/// How long the cells ran.
+/// Returns how long the cells ran.
 fn windows(windows: &[Window]) -> String {
     let times = |window: &Window| {
         let ms = |us: u64| us as f64 / 1000.0;

@@ -19,7 +19,7 @@ enum Kind {
 }
 
 impl Origin {
-    /// The label of `row`: the worst that any chosen input makes of it.
+    /// Returns the label of `row`: the worst that any chosen input makes of it.
     #[must_use]
     pub fn of(experiment: &Experiment, row: &Row) -> Self {
         let has = |view: View| {
@@ -54,7 +54,7 @@ impl Origin {
         }
     }
 
-    /// Whether nothing was chosen with a view to the figure.
+    /// Returns whether nothing was chosen with a view to the figure.
     #[must_use]
     pub fn is_predicted(self) -> bool {
         self.0 == Kind::Predicted

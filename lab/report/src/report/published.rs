@@ -16,7 +16,7 @@ impl Default for Published {
 }
 
 impl Published {
-    /// The tables that this crate carries.
+    /// Returns the tables that this crate carries.
     ///
     /// # Panics
     /// Never: the file is part of the program, and a test reads it.
@@ -25,7 +25,7 @@ impl Published {
         Self(include_str!("../../published.toml").parse().expect("published.toml is TOML"))
     }
 
-    /// The source of table `name`: the authors, the date and the machine.
+    /// Returns the source of table `name`: the authors, the date and the machine.
     ///
     /// # Panics
     /// If the table does not exist.
@@ -49,7 +49,7 @@ impl Published {
         number(row.get(column).unwrap_or_else(|| panic!("published.toml has no {column} in [{name}]")))
     }
 
-    /// The figure at `path` of table `name`, outside its rows.
+    /// Returns the figure at `path` of table `name`, outside its rows.
     ///
     /// # Panics
     /// If the figure does not exist.

@@ -31,7 +31,7 @@ impl Outcome {
         self.roles.iter().find(|rate| rate.role == role).map_or(0.0, |rate| rate.ops_per_second)
     }
 
-    /// Whether the workers of the first role took too few steps for a figure.
+    /// Returns whether the workers of the first role took too few steps for a figure.
     #[must_use]
     pub fn is_thin(&self) -> bool {
         self.roles.first().is_none_or(|role| role.ops < MIN_OPERATIONS)
@@ -65,13 +65,13 @@ impl Outcome {
         self.per_worker.iter().sum::<u64>() as f64
     }
 
-    /// The count of the machine or the era under this name; 0 without one.
+    /// Returns the count of the machine or the era under this name; 0 without one.
     #[must_use]
     pub fn counter(&self, name: &str) -> f64 {
         self.counters.get(name).copied().unwrap_or(0) as f64
     }
 
-    /// The statistics of the class `name`.
+    /// Returns the statistics of the class `name`.
     ///
     /// # Panics
     /// If the era has no lock of that class: a mistake of the caller.

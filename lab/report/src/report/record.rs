@@ -38,7 +38,7 @@ pub struct Window {
 }
 
 impl Record {
-    /// The record of `runs`.
+    /// Returns the record of `runs`.
     #[must_use]
     pub fn new(experiment: &Experiment, commit: &str, runs: &[Run]) -> Self {
         let row = |(i, row): (usize, &super::Row)| {
@@ -54,7 +54,7 @@ impl Record {
         }
     }
 
-    /// The runs, if they are of this experiment as it is now.
+    /// Returns the runs, if they are of this experiment as it is now.
     ///
     /// # Errors
     /// A sentence about what differs.
@@ -81,7 +81,7 @@ impl Record {
         Ok(expected.into_iter().enumerate().map(run).collect())
     }
 
-    /// The file's text.
+    /// Returns the file's text.
     #[must_use]
     pub fn json(&self) -> String {
         let mut text = String::from("{\n");

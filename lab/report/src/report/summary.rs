@@ -15,7 +15,7 @@ const UNCALIBRATED: &str = include_str!("uncalibrated.txt");
 /// An experiment with the record of its outcomes.
 pub type Section<'a> = (&'a Experiment, &'a Record, Vec<Run>);
 
-/// The report's text.
+/// Returns the report's text.
 #[must_use]
 pub fn whole(sections: &[Section<'_>], calibrated: Option<&Calibrated>, published: &Published) -> String {
     let verdict = calibrated.map_or(UNCALIBRATED.to_owned(), Calibrated::text);
@@ -42,7 +42,7 @@ pub fn summary(sections: &[Section<'_>]) -> String {
     text
 }
 
-/// The figures that the tables show.
+/// Returns the figures that the tables show.
 fn medians<'a>(experiment: &'a Experiment, runs: &[Run]) -> super::Figures<'a> {
     let values: Vec<f64> = (0..experiment.rows.len()).map(|row| shown(runs, row)).collect();
     experiment.figures_of(&values)
@@ -61,7 +61,7 @@ fn commits(sections: &[Section<'_>]) -> String {
     }
 }
 
-/// A line for each section: how many figures are near, and how many claims hold.
+/// Returns a line for each section: how many figures are near, and how many claims hold.
 fn scores(sections: &[Section<'_>]) -> String {
     let mut text = String::from(
         "| section | published figures | near | of them predicted | near | claims | hold in every run |\n|---|--:|--:|--:|--:|--:|--:|\n",
@@ -90,7 +90,7 @@ fn scores(sections: &[Section<'_>]) -> String {
     text
 }
 
-/// The claims that do not hold in every run, a line for each section.
+/// Returns the claims that do not hold in every run, a line for each section.
 fn failed(sections: &[Section<'_>]) -> String {
     let mut text =
         String::from("\nWhat did not come out, with the number of runs in which it did (why: see the sections):\n\n");

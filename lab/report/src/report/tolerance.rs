@@ -13,7 +13,7 @@ impl Tolerance {
     /// The tolerance of a row unless its experiment sets another.
     pub const DEFAULT: Self = Self::Part(0.25);
 
-    /// Whether `simulated` is near enough to `published`.
+    /// Returns whether `simulated` is near enough to `published`.
     #[must_use]
     pub fn allows(self, simulated: f64, published: f64) -> bool {
         match self {

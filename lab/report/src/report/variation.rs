@@ -23,14 +23,14 @@ impl Variation {
         Self { name, seed, keep: None, occupancy: 1.0, overtake: None }
     }
 
-    /// The machine as it is, with three seeds.
+    /// Returns the machine as it is, with three seeds.
     #[must_use]
     pub const fn seeds() -> [Self; 3] {
         [Self::seed("seed 1", 1), Self::seed("seed 2", 2), Self::seed("seed 3", 3)]
     }
 
-    /// The corners of the box that the simulator's report names: keep 0.25 and 1, occupancy halved and doubled, four
-    /// local requests may overtake.
+    /// Returns the corners of the box that the simulator's report names: keep 0.25 and 1, occupancy
+    /// halved and doubled, four local requests may overtake.
     #[must_use]
     pub const fn corners() -> [Self; 5] {
         let base = Self::seed("", 1);
@@ -43,13 +43,13 @@ impl Variation {
         ]
     }
 
-    /// The variation of this name.
+    /// Returns the variation of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::seeds().into_iter().chain(Self::corners()).find(|variation| variation.name == name)
     }
 
-    /// Whether this is the machine as it is.
+    /// Returns whether this is the machine as it is.
     #[must_use]
     pub fn is_seed(&self) -> bool {
         self.keep.is_none() && self.overtake.is_none() && self.occupancy == 1.0

@@ -12,7 +12,7 @@ impl Engine {
         to.min(self.deadline.get()).saturating_sub(from.max(self.warm.get()))
     }
 
-    /// Whether current events are counted.
+    /// Returns whether current events are counted.
     #[inline]
     pub(crate) fn is_measured(&self) -> bool {
         let now = self.clock.get();
@@ -128,7 +128,7 @@ impl Engine {
         self.heap.used()
     }
 
-    /// A moment that a thread begins later than the others, below a microsecond.
+    /// Returns a moment that a thread begins later than the others, below a microsecond.
     pub(crate) fn stagger(&self) -> u64 {
         self.random.below(1000 * super::NS)
     }

@@ -81,7 +81,8 @@ impl Engine {
         }
     }
 
-    /// The request to serve and the one before it in the queue: the oldest, or one of the owner's node if it may overtake.
+    /// Returns the request to serve and the one before it in the queue: the oldest, or one of the
+    /// owner's node if it may overtake.
     fn pick(&self, number: usize) -> (u16, u16) {
         let line = self.lines.line(number);
         let oldest = (0, line.head.get());
@@ -112,7 +113,7 @@ impl Engine {
         line.keep.get().into()
     }
 
-    /// Whether the CPU continues when the transfer of an access of this kind begins.
+    /// Returns whether the CPU continues when the transfer of an access of this kind begins.
     pub(super) fn is_buffered(&self, kind: Kind) -> bool {
         kind == Kind::Store && self.costs.stores > 0
     }

@@ -118,7 +118,7 @@ impl Places {
         usize::from(self.node_of[cpu])
     }
 
-    /// The class of the distance of two nodes.
+    /// Returns the class of the distance of two nodes.
     #[inline]
     pub(crate) fn distance(&self, a: usize, b: usize) -> usize {
         usize::from(self.distance[a * self.nodes + b])

@@ -10,7 +10,8 @@ use std::collections::BinaryHeap;
 pub(crate) enum Event {
     /// A line can serve the next request.
     Arbitrate(u32),
-    /// A thread that was woken, or whose time has come, wants a CPU; of no meaning once its epoch is over.
+    /// A thread that was woken, or whose time has come, wants a CPU. The event has no effect once
+    /// its epoch is over.
     Wake { thread: u32, epoch: u32 },
     /// A thread has had its CPU for long enough; likewise by the count of the CPU's switches.
     SliceEnd { cpu: u32, switches: u32 },

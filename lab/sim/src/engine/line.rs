@@ -72,7 +72,7 @@ impl Lines {
         }
     }
 
-    /// The number of the line of `address`.
+    /// Returns the number of the line of `address`.
     #[inline(always)]
     pub(crate) fn number(&self, address: usize) -> usize {
         let offset = address.wrapping_sub(BASE);
@@ -89,7 +89,7 @@ impl Lines {
         (BYTES >> self.shift) + number
     }
 
-    /// The place of a line, for messages.
+    /// Returns the place of a line, for messages.
     pub(crate) fn describe(&self, number: usize) -> String {
         if number < BYTES >> self.shift {
             format!("the line at {:#x}", BASE + (number << self.shift))
@@ -129,7 +129,7 @@ impl Lines {
         true
     }
 
-    /// Whether the CPU has a copy that it used since the last such question.
+    /// Returns whether the CPU has a copy that it used since the last such question.
     pub(crate) fn was_used(&self, line: usize, cpu: usize) -> bool {
         let (copies, used) = self.word(line, cpu);
         let bit = 1 << (cpu % 64);
@@ -161,7 +161,7 @@ impl Lines {
         }
     }
 
-    /// Whether any CPU of a node has a copy.
+    /// Returns whether any CPU of a node has a copy.
     pub(crate) fn node_has_copy(&self, line: usize, node: usize, places: &Places) -> bool {
         (0..self.words).any(|word| self.copies(line, word) & places.cpus_of[node * self.words + word] != 0)
     }

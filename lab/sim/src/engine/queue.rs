@@ -2,13 +2,14 @@
 //!
 //! # What it is
 //! Each CPU has one thread and a queue of others, first in, first out. While others wait, a thread
-//! has its CPU for a time slice; outside of the sections of [`crate::preempt`] it loses it between
-//! two accesses, in the middle of private work (the rest is done later), or while it spins (its
-//! condition is then looked at anew). A thread that wakes gets the CPU it had if that is idle, else
-//! the nearest idle one. If no CPU is idle, it is put at the head of the queue of the CPU it had,
-//! and the slice of the thread there ends: a thread that slept has used less than its share. A CPU
-//! with nothing to do takes a thread from the longest queue; among equals, from the nearest CPU's.
-//! Caches are the CPUs', so a thread that moves leaves its lines behind.
+//! has its CPU for a time slice. Outside of the sections of [`crate::preempt`] the thread loses its
+//! CPU between two accesses, in the middle of private work (the rest is done later), or while it
+//! spins (its condition is evaluated again later). A thread that wakes gets its last CPU if that is
+//! idle, else the nearest idle CPU. If no CPU is idle, the thread is put at the head of the queue
+//! of its last CPU, and the slice of the thread that runs there ends: a thread that slept has used
+//! less than its share. A CPU with nothing to do takes a thread from the longest queue; among equal
+//! queues, from the nearest CPU's. Caches belong to CPUs, so a thread that moves leaves its lines
+//! behind.
 //!
 //! # What it is not
 //! A fair-share scheduler with priorities, nor a load balancer: threads move only when a CPU is idle.
@@ -186,7 +187,7 @@ impl Engine {
             return this.is_put_off.set(true);
         }
         if task.keeps_cpu.get() > 0 {
-            // Unless it has spun for a whole slice: whom it waits for may be a thread that lost its CPU.
+            // Unless it has spun for a whole slice: it may wait for a thread that lost its CPU.
             let is_spinning = task.state.get() == State::Spinning;
             let last = task.spins_since.get() + self.costs.slice;
             if !is_spinning || self.clock.get() < last {

@@ -138,8 +138,8 @@ impl Engine {
     /// least.
     pub(super) fn suspend(&self) {
         let yielder = self.task().yielder.get();
-        // SAFETY: the thread that runs set it when it began; the yielder is on its stack for as
-        // long as it runs.
+        // SAFETY: the thread that runs set the pointer when it began; the yielder is on this
+        // thread's stack for as long as the thread runs.
         unsafe { &*yielder }.suspend(());
     }
 
@@ -241,7 +241,7 @@ impl Engine {
         all.join("; ")
     }
 
-    /// The value of a word in the arena.
+    /// Returns the value of a word in the arena.
     fn word_at(&self, address: usize) -> String {
         if !crate::memory::is_heap(address) || !address.is_multiple_of(4) {
             return String::new();

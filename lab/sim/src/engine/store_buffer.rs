@@ -60,8 +60,8 @@ impl StoreBuffer {
         self.0.borrow().len()
     }
 
-    /// The time until which a load of `word` must wait for its line. `None`: the buffer has the
-    /// value.
+    /// Returns the time until which a load of `word` must wait for its line. `None`: the buffer has
+    /// the value.
     fn arrival_for(&self, line: u32, word: usize) -> Option<u64> {
         let stores = self.0.borrow();
         let of_line = || stores.iter().filter(|store| store.line == line);
@@ -71,7 +71,7 @@ impl StoreBuffer {
         Some(of_line().map(|store| store.arrives).max().unwrap_or(0))
     }
 
-    /// The misses in flight at `now`, and when the first of them arrives.
+    /// Returns the misses in flight at `now`, and when the first of them arrives.
     fn misses(&self, now: u64) -> (usize, u64) {
         let stores = self.0.borrow();
         let arrivals = stores.iter().map(|store| store.arrives).filter(|&arrives| arrives > now);
@@ -79,13 +79,13 @@ impl StoreBuffer {
     }
 }
 
-/// The address of the eight bytes that contain `address`.
+/// Returns the address of the eight bytes that contain `address`.
 fn word_of(address: usize) -> usize {
     address & !7
 }
 
 impl Engine {
-    /// Whether stores of the CPU that runs have not retired.
+    /// Returns whether stores of the CPU that runs have not retired.
     #[inline(always)]
     pub(super) fn has_stores(&self) -> bool {
         self.retires.get() > self.clock.get()

@@ -128,7 +128,7 @@ impl Task {
         }
     }
 
-    /// The lines that the condition has read so far, with the versions it saw.
+    /// Returns the lines that the condition has read so far, with the versions it saw.
     pub(crate) fn watched(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.watched[..self.watching.get()].iter().map(Cell::get)
     }

@@ -45,7 +45,7 @@ impl Tree {
         if key == NEVER { NEVER } else { key >> CPU_BITS }
     }
 
-    /// The least clock.
+    /// Returns the least clock.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
         let key = self.keys[1].get();

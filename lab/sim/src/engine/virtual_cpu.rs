@@ -56,7 +56,7 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    /// An idle one, with room for so many stores.
+    /// Returns an idle one, with room for so many stores.
     pub(crate) fn new(random: Random, stores: usize) -> Self {
         Self {
             current: Cell::new(0),

@@ -7,8 +7,11 @@
 //! changed, are left out.
 //!
 //! # When a waiter may park
-//! Its condition only loaded, at most four lines; each has the version it had when it was read; the CPU still has its
-//! copy of each. Anything weaker loses wakes.
+//! - The condition made loads only, from at most four lines.
+//! - Each line has the version that the condition read.
+//! - The CPU still has its copy of each line.
+//!
+//! Anything weaker loses wakes.
 //!
 //! # Invariants
 //! 1. A task's `condition` points at a closure on its stack, which stays where it is until the task is resumed.
@@ -138,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// The time at which a spinner offers its CPU to others that want it.
+    /// Returns the time at which a spinner offers its CPU to others that want it.
     pub(super) fn end_of_spinning(&self, since: u64) -> u64 {
         since + TURNS_BEFORE_YIELD * self.costs.pause
     }
@@ -192,7 +195,8 @@ impl Engine {
         }
     }
 
-    /// The clock of a woken spinner has come: fetches the changed line first, then looks.
+    /// Runs when the clock of a woken spinner has come: fetches the changed line first, then
+    /// evaluates the condition.
     pub(super) fn look(&self, condition: Condition) -> Answer {
         let (task, cpu) = (self.task(), self.cpu.get());
         if !task.has_fetched.replace(true) {

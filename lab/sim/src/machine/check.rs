@@ -49,7 +49,7 @@ impl MachineError {
 }
 
 impl Machine {
-    /// The machine that a TOML file describes; the presets in `machines/` are examples.
+    /// Returns the machine that a TOML file describes; the presets in `machines/` are examples.
     ///
     /// # Errors
     /// When the text is not such a file, or [`validate`](Self::validate) refuses the machine.
@@ -59,13 +59,13 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The machine as a TOML file that [`from_toml`](Self::from_toml) reads back.
+    /// Returns the machine as a TOML file that [`from_toml`](Self::from_toml) reads back.
     #[must_use]
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("plain tables of numbers and strings")
     }
 
-    /// Whether the engine can run this machine.
+    /// Returns whether the engine can run this machine.
     ///
     /// # Errors
     /// The first field whose value is not allowed, and what is.

@@ -23,7 +23,7 @@ const PRESETS: [(&str, &str); 9] = [
 ];
 
 impl Machine {
-    /// The preset of that name.
+    /// Returns the preset of that name.
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
         let (_, text) = PRESETS.iter().find(|(preset, _)| *preset == name)?;
@@ -31,7 +31,7 @@ impl Machine {
     }
 }
 
-/// All presets, oldest machine first.
+/// Returns all presets, oldest machine first.
 #[must_use]
 pub fn presets() -> Vec<Machine> {
     PRESETS.iter().map(|(_, text)| parse(text)).collect()

@@ -166,7 +166,7 @@ fn read_some(stream: &OwnedFd, request: &mut Vec<u8>) -> rustix::io::Result<bool
     Ok(bytes == 0 || request.len() >= MAX_REQUEST || request.windows(4).any(|end| end == b"\r\n\r\n"))
 }
 
-/// The reply to a request; `None` if there is not a page any more.
+/// Returns the reply to a request; `None` if there is not a page any more.
 fn reply(request: &str, page: impl Fn() -> Option<String>) -> Option<Vec<u8>> {
     let mut words = request.split_ascii_whitespace();
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -195,7 +195,7 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET /metrics HTTP/1.0\r\n\r\n";
 
-    /// A server of a page of `len` bytes.
+    /// Returns a server of a page of `len` bytes.
     fn start(limits: Limits, len: usize) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("a socket");
@@ -211,7 +211,7 @@ mod tests {
         stream
     }
 
-    /// The text that the server sends until it closes the connection.
+    /// Returns the text that the server sends until it closes the connection.
     fn rest(mut stream: TcpStream) -> io::Result<String> {
         let mut text = String::new();
         stream.read_to_string(&mut text).map(|_| text)

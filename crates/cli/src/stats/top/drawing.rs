@@ -115,7 +115,7 @@ fn draw_rates(frame: &mut Frame<'_>, area: Rect, view: &View) {
     }
 }
 
-/// The head, and as many operations as fit.
+/// Returns the head, and as many operations as fit.
 fn operation_lines(view: &View, area: Rect) -> Vec<Line<'static>> {
     let mut room = usize::from(area.width);
     let fits = |column: &Column| {

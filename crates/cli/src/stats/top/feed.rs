@@ -22,7 +22,8 @@ pub(super) enum Taken {
     Ended,
 }
 
-/// The status of `mount` now. A mount that was detached has ended, though its process may serve open files.
+/// Returns the status of `mount` now. A mount that was detached has ended, though its process may
+/// serve open files.
 ///
 /// # Errors
 /// It is mounted, and its process does not reply.

@@ -48,7 +48,7 @@ impl Column {
         Self::TABLE[self as usize].2
     }
 
-    /// The column so many places to the right, round the end.
+    /// Returns the column so many places to the right, round the end.
     fn next(self, by: usize) -> Self {
         Self::TABLE[(self as usize + by) % Self::TABLE.len()].0
     }
@@ -160,12 +160,13 @@ impl View {
         After::GoOn
     }
 
-    /// The file system that is shown alone.
+    /// Returns the file system that is shown alone.
     pub(super) fn alone(&self) -> Option<&FileSystemStatus> {
         self.recent.file_systems.get(self.alone?)
     }
 
-    /// All operations that ever occurred, in the order of the chosen column; equal ones by their totals.
+    /// Returns all operations that ever occurred, in the order of the chosen column; equal ones by
+    /// their totals.
     pub(super) fn operations(&self) -> Vec<OperationRow<'_>> {
         let recent = |name: &str| self.recent.snapshot.ops.iter().find(|op| op.name == name);
         let ops = self.total.snapshot.ops.iter();

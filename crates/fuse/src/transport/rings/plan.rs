@@ -2,13 +2,15 @@
 //!
 //! # What it is
 //! The kernel has a queue for each possible processor, and puts a request into the queue of its
-//! client's processor. A thread that is pinned to that processor takes it with one context switch,
-//! and wakes nobody elsewhere. Queues of processors that this process may not use have threads that
-//! are not pinned; with [`MountOptions::pin`](crate::MountOptions::pin) off, all have.
+//! client's processor. A thread that is pinned to that processor takes the request with one context
+//! switch, and wakes no other processor. Queues of processors that this process may not use have
+//! threads that are not pinned; with [`MountOptions::pin`](crate::MountOptions::pin) off, all have.
 //!
-//! In a tree that never waits, one thread serves a queue, with several slots: it replies to a batch with one system call. In
-//! others, several threads have one slot each: the kernel gives a request to the slot that became free last, so one busy client
-//! has one thread, and a call that hangs delays only itself. When all threads of a queue hang, others start, one after the other.
+//! In a tree that never waits, one thread serves a queue, with several slots: the thread sends
+//! several replies with one system call. In other trees, several threads have one slot each. The
+//! kernel gives a request to the slot that became free last, so one busy client has one thread, and
+//! a call that hangs delays only itself. When all threads of a queue hang, further threads start,
+//! one after the other.
 //!
 //! # Where it comes from
 //! `fuse_uring_task_to_queue` in Linux's `fs/fuse/dev_uring.c`.
@@ -75,7 +77,7 @@ pub(super) fn go_to(processor: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// The threads for this machine.
+/// Returns the threads for this machine.
 ///
 /// # Errors
 /// The list of processors cannot be read.
@@ -101,7 +103,7 @@ fn pools(possible: u16, is_ours: impl Fn(usize) -> bool, may_wait: bool, pin: bo
     groups.into_iter().map(|group| Pool { group, threads }).collect()
 }
 
-/// The number of processors in a list such as `0-3,8`.
+/// Returns the number of processors in a list such as `0-3,8`.
 fn count(list: &str) -> Option<u16> {
     list.trim().split(',').try_fold(0_u16, |sum, range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

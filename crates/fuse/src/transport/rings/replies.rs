@@ -1,9 +1,9 @@
 //! The way back to the kernel through a ring: the thread that serves it gives all replies to the kernel.
 //!
 //! # What it is
-//! A reply to the request that the thread serves is kept for it; its body is copied only if it was
-//! not written to the slot. Any other reply comes later ([`LateReply`]): it is put on a list, and
-//! the thread is woken.
+//! A reply to the request that the thread serves is kept for the thread; the body of the reply is
+//! copied only if it was not written to the slot. Any other reply is late ([`LateReply`]): it is
+//! put on a list, and the thread is woken.
 //!
 //! # How it is locked
 //! One mutex, which nobody holds while something waits. Any thread may reply.
@@ -58,7 +58,7 @@ pub(super) struct LateReply {
 }
 
 impl Replies {
-    /// For bodies of at most `most` bytes.
+    /// Returns a value for bodies of at most `most` bytes.
     pub(super) fn new(device: Arc<Device>, waker: Arc<Waker>, most: usize) -> Self {
         Self { device, waker, most, state: Mutex::default() }
     }
@@ -69,7 +69,8 @@ impl Replies {
         (state.current, state.done) = (Some((unique, room.as_ptr().addr())), None);
     }
 
-    /// The thread has served it. Its reply, of which `body` gets the body that is not in place; `None`: it comes later.
+    /// Notes that the thread has served the request. Returns its reply, or `None` if the reply
+    /// comes later; `body` gets a body that is not in the slot.
     pub(super) fn end(&self, body: &mut Vec<u8>) -> Option<Done> {
         let mut state = self.state.lock();
         state.current = None;
@@ -80,7 +81,7 @@ impl Replies {
         done
     }
 
-    /// The replies that have come later.
+    /// Returns the replies that have come later.
     pub(super) fn late(&self) -> Vec<LateReply> {
         take(&mut self.state.lock().late)
     }

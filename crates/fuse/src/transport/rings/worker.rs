@@ -1,11 +1,11 @@
 //! A thread that serves queues: takes requests from its ring, serves them, and answers.
 //!
 //! # What it is
-//! One system call answers all requests that were served and waits for the next. A request that is
-//! answered later keeps its slot, so its queue gets another slot: waiting requests cannot stop the
-//! queue. The slots stay: a queue has its first slots and one for each request that waits, or
-//! waited before. Memory that long requests have used is returned to the system when the thread had
-//! nothing to do for [`IDLE`].
+//! One system call sends the replies of all served requests and waits for the next request. A
+//! request whose reply comes later keeps its slot, so its queue gets another slot: waiting requests
+//! cannot stop the queue. These slots are never removed: a queue has its first slots, and one for
+//! each request that waits, or waited before. Memory that long requests have used is returned to
+//! the system when the thread had nothing to do for [`IDLE`].
 //!
 //! # Limitations
 //! A reply that comes later waits while its thread is inside a call into the tree.
@@ -46,7 +46,7 @@ pub(super) struct Worker {
     parked: HashMap<u64, Ours>,
     /// Events that came before this thread served.
     early: Vec<Event>,
-    /// Slots of a queue that are not parked, at least.
+    /// The least number of slots of a queue that are not parked.
     slots: usize,
     may_wait: bool,
     /// Its place among the threads of its queues. `None`: calls of this tree never hang.
@@ -64,7 +64,7 @@ enum After {
 }
 
 impl Worker {
-    /// A worker whose slots the kernel does not have yet.
+    /// Returns a worker whose slots the kernel does not have yet.
     ///
     /// # Errors
     /// As for [`Ring::new`] and [`Ring::add`].
@@ -96,7 +96,7 @@ impl Worker {
     /// Gives the kernel the slots, and returns the queues that got one.
     ///
     /// # Errors
-    /// None got one, for this reason.
+    /// The reason for which no queue got a slot.
     pub(super) fn register(&mut self, group: &Group) -> io::Result<Vec<u16>> {
         self.ring.watch()?;
         self.ring.register()?;
@@ -229,7 +229,7 @@ impl Worker {
     }
 }
 
-/// Whether a request has no reply. The kernel sends most such requests through `/dev/fuse`.
+/// Returns whether a request has no reply. The kernel sends most such requests through `/dev/fuse`.
 fn is_one_way(header: &InHeader) -> bool {
     const ONE_WAY: [u32; 4] = [opcode::FORGET, opcode::BATCH_FORGET, opcode::INTERRUPT, opcode::NOTIFY_REPLY];
     ONE_WAY.contains(&header.opcode)

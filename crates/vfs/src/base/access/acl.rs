@@ -55,9 +55,9 @@ pub enum AclTag {
 /// One entry of an ACL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AclEntry {
-    /// Its subject.
+    /// The users that the entry is for.
     pub tag: AclTag,
-    /// Its permissions, of `MAY_*`.
+    /// The permissions that the entry grants, of `MAY_*`.
     pub perm: u16,
 }
 
@@ -83,13 +83,13 @@ pub enum AclKind {
 }
 
 impl AclKind {
-    /// The kind with the attribute `name`.
+    /// Returns the kind with the attribute `name`.
     #[must_use]
     pub fn of_xattr(name: &[u8]) -> Option<Self> {
         [Self::Access, Self::Default].into_iter().find(|kind| kind.xattr_name() == name)
     }
 
-    /// The name of the extended attribute.
+    /// Returns the name of the extended attribute.
     #[must_use]
     pub fn xattr_name(self) -> &'static [u8] {
         match self {
@@ -109,7 +109,7 @@ pub(crate) struct Acls {
 }
 
 impl Acls {
-    /// Both, if there is any.
+    /// Returns both ACLs, if there is any.
     pub(crate) fn some(access: Option<Acl>, default: Option<Acl>) -> Option<Self> {
         (access.is_some() || default.is_some()).then_some(Self { access, default })
     }
@@ -122,7 +122,7 @@ impl Acls {
 }
 
 impl Acl {
-    /// An ACL of these entries.
+    /// Returns an ACL of these entries.
     ///
     /// # Errors
     /// As for [`Acl::validate`].
@@ -132,28 +132,29 @@ impl Acl {
         Ok(acl)
     }
 
-    /// The ACL equal to the permission bits of `mode`.
+    /// Returns the ACL equal to the permission bits of `mode`.
     #[must_use]
     pub fn from_mode(mode: u32) -> Self {
         let entry = |tag, shift: u32| AclEntry { tag, perm: bits(mode, shift) };
         Self { entries: [entry(AclTag::UserObj, 6), entry(AclTag::GroupObj, 3), entry(AclTag::Other, 0)].into() }
     }
 
-    /// The ACL for a file with this mode whose own one cannot be read: the group's bits may be a mask, so the group class
-    /// has no permission.
+    /// Returns the ACL for a file with this mode whose own one cannot be read: the group's bits may
+    /// be a mask, so the group class has no permission.
     #[must_use]
     pub fn unreadable(mode: u32) -> Self {
         Self::from_mode(mode & !0o070)
     }
 
-    /// Whether an ACL that could not be read for this reason may be readable at the next attempt. Not if the host refuses
-    /// it, or has something else than an ACL.
+    /// Returns whether an ACL that could not be read for this reason may be readable at the next
+    /// attempt. Not if the host refuses it, or has something else than an ACL.
     #[must_use]
     pub fn is_transient(errno: Errno) -> bool {
         !matches!(errno, Errno::EACCES | Errno::EPERM | Errno::EINVAL | Errno::E2BIG)
     }
 
-    /// The ACL in the value of an extended attribute; `None` for one without entries, which removes the ACL.
+    /// Returns the ACL in the value of an extended attribute; `None` for one without entries, which
+    /// removes the ACL.
     ///
     /// # Errors
     /// `EINVAL` if it is malformed or as for [`Acl::validate`], `EOPNOTSUPP` for another version.
@@ -180,7 +181,7 @@ impl Acl {
         Ok((!entries.is_empty()).then_some(Self { entries }))
     }
 
-    /// The value of the extended attribute.
+    /// Returns the value of the extended attribute.
     #[must_use]
     pub fn to_xattr(&self) -> Vec<u8> {
         let mut value = VERSION.to_le_bytes().to_vec();
@@ -218,13 +219,14 @@ impl Acl {
         if valid { Ok(()) } else { Err(Errno::EINVAL) }
     }
 
-    /// The entries, in order.
+    /// Returns the entries, in order.
     #[must_use]
     pub fn entries(&self) -> &[AclEntry] {
         &self.entries
     }
 
-    /// The permission bits of a file that has this ACL (0777): the group's are the mask's, if there is one.
+    /// Returns the permission bits of a file that has this ACL (0777): the group's are the mask's,
+    /// if there is one.
     #[must_use]
     pub fn mode_bits(&self) -> u32 {
         let perm = |tag| self.perm(tag).unwrap_or(0);
@@ -233,14 +235,16 @@ impl Acl {
             | perm(AclTag::Other)
     }
 
-    /// The permission bits (0777), if they are equal to the ACL: the file then needs no ACL.
+    /// Returns the permission bits (0777), if they are equal to the ACL: the file then needs no
+    /// ACL.
     #[must_use]
     pub fn equiv_mode(&self) -> Option<u32> {
         let plain = |entry: &AclEntry| matches!(entry.tag, AclTag::UserObj | AclTag::GroupObj | AclTag::Other);
         self.entries.iter().all(plain).then(|| self.mode_bits())
     }
 
-    /// The ACL after `chmod(2)` to `mode`: the group's bits go to the mask, if there is one.
+    /// Returns the ACL after `chmod(2)` to `mode`: the group's bits go to the mask, if there is
+    /// one.
     #[must_use]
     pub fn chmod(&self, mode: u32) -> Self {
         let group = if self.perm(AclTag::Mask).is_some() { AclTag::Mask } else { AclTag::GroupObj };
@@ -253,9 +257,10 @@ impl Acl {
         Self { entries: self.entries.iter().map(changed).collect() }
     }
 
-    /// The ACL of a new entry in a directory with this default ACL, created with `mode`; `None` if the mode
-    /// is equal to it. `mode` becomes the entry's mode. The umask does not apply. (A new directory also gets
-    /// a copy of the default ACL; a symbolic link gets nothing.)
+    /// Returns the ACL of a new entry, created with `mode` in a directory with this default ACL;
+    /// `None` if the entry's mode is equal to the ACL. Changes `mode` to the entry's mode. The
+    /// umask does not apply. (A new directory also gets a copy of the default ACL; a symbolic link
+    /// gets nothing.)
     #[must_use]
     pub fn create_from_default(default: &Self, mode: &mut u32) -> Option<Self> {
         let made = default.chmod(*mode & default.mode_bits());
@@ -306,7 +311,7 @@ impl Acl {
         self.perm(tag).is_some_and(|perm| perm & mask == mask)
     }
 
-    /// The permissions of the entry of `tag`.
+    /// Returns the permissions of the entry of `tag`.
     fn perm(&self, tag: AclTag) -> Option<u32> {
         self.entries.iter().find(|entry| entry.tag == tag).map(|entry| u32::from(entry.perm))
     }
@@ -317,7 +322,7 @@ fn bits(mode: u32, shift: u32) -> u16 {
     (mode >> shift) as u16 & RWX
 }
 
-/// The place of a tag in the order of entries.
+/// Returns the place of a tag in the order of entries.
 fn rank(tag: AclTag) -> u16 {
     match tag {
         AclTag::UserObj => USER_OBJ,

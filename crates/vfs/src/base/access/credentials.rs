@@ -51,7 +51,7 @@ impl Capabilities {
         Self::empty()
     }
 
-    /// This set without `other`.
+    /// Returns this set without `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         self.difference(other)
@@ -67,7 +67,7 @@ pub(crate) struct Rights {
 }
 
 impl Attr {
-    /// The attributes that a permission check depends on.
+    /// Returns the attributes that a permission check depends on.
     #[inline(always)]
     pub(crate) fn rights(&self) -> Rights {
         Rights { mode: self.mode, uid: self.uid, gid: self.gid }
@@ -97,7 +97,7 @@ impl Credentials {
         Self { uid: 0, gid: 0, groups: None, capabilities: Capabilities::all() }
     }
 
-    /// An ordinary user without capabilities (uid 0 gets them all).
+    /// Returns an ordinary user without capabilities (uid 0 gets them all).
     #[must_use]
     pub fn user(uid: u32, gid: u32, groups: &[u32]) -> Self {
         let capabilities = if uid == 0 { Capabilities::all() } else { Capabilities::none() };
@@ -105,24 +105,24 @@ impl Credentials {
         Self { uid, gid, groups, capabilities }
     }
 
-    /// The supplementary groups.
+    /// Returns the supplementary groups.
     #[must_use]
     pub fn groups(&self) -> &[u32] {
         self.groups.as_deref().unwrap_or_default()
     }
 
-    /// The supplementary groups, for another holder.
+    /// Returns the supplementary groups, for another holder.
     pub(crate) fn shared_groups(&self) -> Option<Arc<[u32]>> {
         self.groups.clone()
     }
 
-    /// Whether `gid` is the group or one of the supplementary groups.
+    /// Returns whether `gid` is the group or one of the supplementary groups.
     #[must_use]
     pub(crate) fn in_group(&self, gid: u32) -> bool {
         self.gid == gid || self.groups().contains(&gid)
     }
 
-    /// Whether this is the owner of the file with `attr`, or may act as the owner.
+    /// Returns whether this is the owner of the file with `attr`, or may act as the owner.
     #[must_use]
     pub(crate) fn owns(&self, attr: &Attr) -> bool {
         self.uid == attr.uid || self.capabilities.contains(Capabilities::FOWNER)
@@ -151,7 +151,7 @@ impl Credentials {
         if granted { Ok(()) } else { Err(Errno::EACCES) }
     }
 
-    /// Whether capabilities allow `mask` with a file of `mode`.
+    /// Returns whether capabilities allow `mask` with a file of `mode`.
     #[cold]
     pub(crate) fn overrides(&self, mode: u32, mask: u32) -> bool {
         let has = |capability| self.capabilities.contains(capability);

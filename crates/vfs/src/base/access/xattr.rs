@@ -65,9 +65,9 @@ pub(crate) fn check_lengths(name: &[u8], usage: XattrUse<'_>) -> Result<(), Errn
     }
 }
 
-/// Whether `cred` may use the attribute `name` of the file with `attr`. For ACLs see [`acl_to_set`] and
-/// [`may_get_acl`]. `may` is the permission check of the file, with a mask of `MAY_*`; it is called if the
-/// kind of name needs it.
+/// Returns whether `cred` may use the attribute `name` of the file with `attr`. For ACLs see
+/// [`acl_to_set`] and [`may_get_acl`]. `may` is the permission check of the file, with a mask of
+/// `MAY_*`; it is called if the kind of name needs it.
 ///
 /// # Errors
 /// `ERANGE`, `E2BIG`: the lengths of name and value. `EOPNOTSUPP`: an unknown kind of name.
@@ -111,7 +111,7 @@ pub fn may_use(
     if rest.is_empty() { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
-/// Whether `cred` may use a file's capabilities in this way.
+/// Returns whether `cred` may use a file's capabilities in this way.
 fn may_use_capability(cred: &Credentials, usage: XattrUse<'_>) -> Result<(), Errno> {
     match usage {
         XattrUse::Get => return Ok(()),
@@ -121,12 +121,12 @@ fn may_use_capability(cred: &Credentials, usage: XattrUse<'_>) -> Result<(), Err
     if cred.capabilities.contains(Capabilities::SETFCAP) { Ok(()) } else { Err(Errno::EPERM) }
 }
 
-/// Whether `value` has the length of its revision (the highest byte of the first word).
+/// Returns whether `value` has the length of its revision (the highest byte of the first word).
 fn is_capability(value: &[u8]) -> bool {
     matches!((value.len(), value.get(3)), (20, Some(2)) | (24, Some(3)))
 }
 
-/// Whether a list for `cred` contains `name`.
+/// Returns whether a list for `cred` contains `name`.
 #[must_use]
 pub(crate) fn is_listed(cred: &Credentials, name: &[u8]) -> bool {
     let trusted = matches!(namespace_of(name), Some((XattrNamespace::Trusted, _)));
@@ -145,11 +145,11 @@ pub fn may_get_acl(attr: &Attr, kind: AclKind) -> Result<(), Errno> {
     }
 }
 
-/// The ACL that `cred` sets on the file with `attr` by this value of the attribute, or by its removal (an
-/// empty value); `None`: the file then has no ACL.
+/// Returns the ACL that `cred` sets on the file with `attr` by this value of the attribute, or by
+/// its removal (an empty value); `None`: the file then has no ACL.
 ///
-/// An access ACL also changes the mode ([`Acl::mode_bits`]), and is not kept if it is equal to the mode
-/// ([`Acl::equiv_mode`]); set-group-id is cleared unless the caller is in the file's group or has
+/// An access ACL also changes the mode ([`Acl::mode_bits`]). An ACL equal to the mode is not kept
+/// ([`Acl::equiv_mode`]). Set-group-id is cleared unless the caller is in the file's group or has
 /// `CAP_FSETID`.
 ///
 /// # Errors
@@ -171,7 +171,7 @@ pub fn acl_to_set(cred: &Credentials, attr: &Attr, kind: AclKind, value: &[u8]) 
     Ok(acl)
 }
 
-/// The kind of `name`, and the part after the prefix.
+/// Returns the kind of `name`, and the part after the prefix.
 fn namespace_of(name: &[u8]) -> Option<(XattrNamespace, &[u8])> {
     let prefixes = [
         (&b"user."[..], XattrNamespace::User),

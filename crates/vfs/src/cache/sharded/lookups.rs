@@ -1,9 +1,9 @@
 //! Lookups in a directory of a file system that keeps its own names, by several threads at once.
 //!
 //! # What it is
-//! Such a directory is sharded where threads often wait for it to look names up. Its shards then
+//! Such a directory is sharded if threads often wait for its lock to look names up. Its shards then
 //! cover the changes of a name by lookups and evictions. An operation that changes the directory
-//! takes it whole. Its attributes are never in shares.
+//! locks the whole directory. The directory's attributes are never in shares.
 //!
 //! A thread that looks a name up keeps the directory by a *hold*: the shard list of the thread's
 //! CPU index counts it, so that threads write no common line. When the directory is merged, the
@@ -33,7 +33,7 @@ use sync::rcu::ReadGuard;
 pub(crate) struct ShardedDirRef(DentryPtr);
 
 impl ShardedDirRef {
-    /// The directory, in its superblock `sb`.
+    /// Returns the directory, in its superblock `sb`.
     pub(crate) fn get<'a>(&'a self, sb: &'a SuperBlock) -> &'a Dentry {
         self.0.get(sb.slots())
     }
@@ -69,12 +69,12 @@ impl ShardedDirs {
 }
 
 impl SuperBlock {
-    /// The shards of names, if threads create and remove names with their locks.
+    /// Returns the shards of names, if threads create and remove names with their locks.
     pub(crate) fn sharded_for_changes(&self) -> Option<&ShardedDirs> {
         self.sharded_dirs.as_deref().filter(|_| !self.is_evictable)
     }
 
-    /// The shards of names, if threads look names up with their locks.
+    /// Returns the shards of names, if threads look names up with their locks.
     fn sharded_for_lookups(&self) -> Option<&ShardedDirs> {
         self.sharded_dirs.as_deref().filter(|_| self.is_evictable)
     }
@@ -90,7 +90,7 @@ impl SuperBlock {
         holds.cast_signed() as isize
     }
 
-    /// Whether `dir` is sharded for lookups. It may be merged at any time.
+    /// Returns whether `dir` is sharded for lookups. It may be merged at any time.
     pub(crate) fn is_sharded_for_lookups(&self, dir: &Dentry) -> bool {
         self.sharded_for_lookups().is_some_and(|sharded_dirs| sharded_dirs.slot(dir).serves(dir))
     }

@@ -57,9 +57,9 @@ impl SuperBlock {
         Some(NamePairGuard { names: [names, other_names], _locks: [Some(first), Some(second)] })
     }
 
-    /// Takes the locks of two names in the directory `dir`, if it is sharded, and under the locks
-    /// still has the sequence `seq`, with which it had its name. Waits for a while if other threads
-    /// have them.
+    /// Locks two names in the directory `dir`. This fails if `dir` is not sharded, or if under the
+    /// locks its sequence is not `seq`, with which `dir` had its name. Waits for a while if other
+    /// threads have the locks.
     #[cold]
     pub(crate) fn enter_names<'g>(
         &'g self,
@@ -80,7 +80,7 @@ impl SuperBlock {
         (!dir.seq.retry(seq)).then(|| self.name_pair(at.map(|at| Some(sharded_dirs.names(at))), first, second))
     }
 
-    /// The locks of two names that were taken already.
+    /// Returns the locks of two names that were taken already.
     pub(crate) fn name_pair<'a>(
         &'a self,
         names: [Option<Names<'a>>; 2],
@@ -142,7 +142,8 @@ mod tests {
         (owner, sb)
     }
 
-    /// How often threads waited for the root until it was sharded. (Only the waits of one period of the clock count.)
+    /// Returns how often threads waited for the root until it was sharded. (Only the waits of one
+    /// period of the clock count.)
     fn waits_before_sharding(sb: &SuperBlock, hashes: [u64; 2]) -> Option<u32> {
         (1..1_000_000).find(|_| sb.lock_names(sb.root(), hashes, true).names.iter().all(Option::is_some))
     }

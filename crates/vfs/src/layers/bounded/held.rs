@@ -54,7 +54,7 @@ struct Uses {
 }
 
 impl OpenedInside {
-    /// The state of an open that the VFS uses, whose own state is `state`.
+    /// Returns the state of an open that the VFS uses, whose own state is `state`.
     pub(super) fn state(state: OpenState) -> OpenState {
         let inside: Box<dyn Any + Send + Sync> = Box::new(Self(Mutex::new(Uses { count: 1, state, error: None })));
         OpenState::Shared(AnyArc::from(inside))
@@ -99,7 +99,7 @@ impl<F: FileSystem + ?Sized> OpenHandle<F> {
         Self { fs: fs.clone(), inode, flags: file.flags, opened, state }
     }
 
-    /// The open, for the file system inside.
+    /// Returns the open, for the file system inside.
     pub(super) fn get(&self) -> Open<'_> {
         Open { inode: &self.inode, flags: self.flags, state: &self.state }
     }

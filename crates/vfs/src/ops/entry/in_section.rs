@@ -26,8 +26,8 @@ pub(crate) trait Operation {
 }
 
 impl Context {
-    /// The result of `f` in the walk's section, if it can take place there. `again`: the same as
-    /// `f`, for rare cases.
+    /// Returns the result of `f` in the walk's section, if it can take place there. `again`: the
+    /// same as `f`, for rare cases.
     #[inline(always)]
     pub(super) fn try_in_section<'p, R>(
         &self,
@@ -58,7 +58,8 @@ impl Context {
         self.in_section(found, last, (lock, Some(names)), hash, f)
     }
 
-    /// The result of `f` in the walk's section, with the lock of the directory or of the name.
+    /// Returns the result of `f` in the walk's section, with the lock of the directory or of the
+    /// name.
     #[inline(always)]
     fn in_section<'a, 'p, R>(
         &self,
@@ -92,8 +93,8 @@ impl Context {
     }
 }
 
-/// Keeps the directory of a path's `last` component, and its lock or the name's lock, where it can
-/// be taken at once; not the name's lock if the directory must be locked `whole`.
+/// Keeps the directory of a path's `last` component, and one lock if no other thread has it: the
+/// name's lock or the directory's lock. With `whole` only the directory's lock is enough.
 #[inline(always)]
 pub(super) fn keep(found: &WalkEnd<'_>, last: &Last<'_>, whole: bool) -> Result<DirRef, Errno> {
     found.lock_or_pin(|| (!whole).then(|| found.sb().hash_again(last.name, last.short)))

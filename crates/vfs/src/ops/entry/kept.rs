@@ -44,8 +44,8 @@ impl DirAt {
         self.place.sb()
     }
 
-    /// Whether the directory did not change since the walk found it. While its lock is held, it
-    /// then stays in the tree; only its own name and place may change.
+    /// Returns whether the directory is unchanged since the walk found it. If so, it stays in the
+    /// tree while its lock is held; only its own name and place may change.
     pub(in crate::ops) fn is_current(&self) -> bool {
         !self.dir().seq.retry(self.seq)
     }

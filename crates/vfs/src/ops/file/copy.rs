@@ -69,8 +69,9 @@ impl OpenFile {
     /// up to the end; so with three zeros `ioctl_ficlone(2)`. All bytes or none. Both may be one
     /// file.
     ///
-    /// The range begins at blocks of the file system ([`FsTraits::reflinks`](crate::FsTraits::reflinks)) in both files, and ends at
-    /// one or at the end of this file. In the latter case it must not end inside of `target`.
+    /// In both files the range begins at a block of the file system
+    /// ([`FsTraits::reflinks`](crate::FsTraits::reflinks)). The range ends at a block, or at the
+    /// end of this file; in the second case it must not end inside of `target`.
     ///
     /// # Errors
     /// `EXDEV` for files of two file systems; `EISDIR`; `EINVAL` if one is not a regular file, for a range that does not begin or end
@@ -120,7 +121,7 @@ impl OpenFile {
         if is_open { Ok(()) } else { Err(Errno::EBADF) }
     }
 
-    /// The bytes that can be copied.
+    /// Returns the bytes that can be copied.
     fn copied_len(&self, offset: u64, target: &Self, to: u64, len: u64) -> Result<u64, Errno> {
         self.check_ends(target)?;
         let (inode, into) = (self.inode()?, target.inode()?);
@@ -144,7 +145,8 @@ impl OpenFile {
         Ok(len)
     }
 
-    /// The bytes to share, where 0 means all up to the end: 0 if there are none. The ends of both ranges are at most `MAX_SIZE`.
+    /// Returns the bytes to share, where 0 means all up to the end: 0 if there are none. The ends
+    /// of both ranges are at most `MAX_SIZE`.
     fn shared_len(&self, offset: u64, target: &Self, to: u64, len: u64) -> Result<u64, Errno> {
         let block = u64::from(target.held.sb().reflinks);
         let size = self.attr()?.size;

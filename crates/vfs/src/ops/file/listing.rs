@@ -65,10 +65,11 @@ pub(super) struct Listing {
 }
 
 impl OpenFile {
-    /// The next batch of entries of the directory; empty at the end. Without `.` and `..`.
+    /// Returns the next batch of entries of the directory; empty at the end. Without `.` and `..`.
     ///
-    /// A name that is there from the first call to the last is returned exactly once, whatever is created, removed and
-    /// renamed beside it, also over it. A name that comes meanwhile is not returned.
+    /// A name that the directory has from the first call to the last is returned exactly once,
+    /// whatever is created, removed or renamed meanwhile, even over this name. A name that is added
+    /// meanwhile is not returned.
     ///
     /// # Errors
     /// `ENOTDIR`; `EBADF` on a place opened with `PATH`; the file system's.
@@ -95,13 +96,14 @@ impl OpenFile {
         Ok(entries.into_iter().map(|(entry, _)| entry).collect())
     }
 
-    /// Calls `emit` with the entries after the one with the cookie `after` (0: from the start), and the
-    /// cookie of each, until `emit` returns `false`: then it did not take the entry, which is the next one.
-    /// Without `.` and `..`.
+    /// Calls `emit` with each entry after the entry with the cookie `after` (0: from the start),
+    /// and the entry's cookie, until `emit` returns `false`. `emit` has not taken that entry, and
+    /// the next call begins with it. `.` and `..` are left out.
     ///
-    /// An entry keeps its cookie while it has its name. Continuing from the end of the last call needs no
-    /// search. `emit` may use the tree freely. If another thread lists the same open directory meanwhile, it
-    /// begins at its own cookie or at the start. `want`: as for [`OpenFile::next_entries_with`].
+    /// An entry keeps its cookie while it has its name. Continuing from the end of the last call
+    /// needs no search. `emit` may use the tree freely. If another thread lists the same open
+    /// directory meanwhile, that thread begins at its own cookie or at the start. `want`: as for
+    /// [`OpenFile::next_entries_with`].
     ///
     /// # Errors
     /// As for [`OpenFile::next_entries`].
@@ -154,14 +156,14 @@ impl OpenFile {
         self.held.sb().ranks.lock(Rank::Handle, &self.listing)
     }
 
-    /// The inode of the open directory.
+    /// Returns the inode of the open directory.
     fn listed(&self) -> Result<&Inode, Errno> {
         self.check_open()?;
         let inode = self.inode()?;
         if inode.mode() & S_IFMT == S_IFDIR { Ok(inode) } else { Err(Errno::ENOTDIR) }
     }
 
-    /// The entries after the one read last; none at the end.
+    /// Returns the entries after the one read last; none at the end.
     fn next_batch(&self, inode: &Inode, listing: &mut Listing, want: Want) -> Result<Vec<CookieEntry>, Errno> {
         if listing.done {
             return Ok(Vec::new());
@@ -194,8 +196,8 @@ impl OpenFile {
         Ok(entries)
     }
 
-    /// The next entries from a cached listing, or from the file system. `locked`: the directory, which a remote file system lists
-    /// without the lock.
+    /// Returns the next entries from a cached listing, or from the file system. `locked`: the
+    /// directory, which a remote file system lists without the lock.
     fn fetch_entries(
         &self,
         locked: Locked<'_>,
@@ -238,8 +240,9 @@ impl OpenFile {
         Ok(entries)
     }
 
-    /// The next entries from a cached listing, if the listing has one. It has no attributes: if the caller uses those, and the
-    /// cache lacks some, a file system that may return them with its listings is called again.
+    /// Returns the next entries from a cached listing, if the listing has one. It has no
+    /// attributes: if the caller uses those, and the cache lacks some, a file system that may
+    /// return them with its listings is called again.
     fn kept_entries(&self, listing: &mut Listing, want: Want) -> Option<Vec<CookieEntry>> {
         let (sb, dir) = (self.held.sb(), self.held.dentry());
         let (whole, at) = listing.kept.as_mut()?;
@@ -281,7 +284,7 @@ fn after<'d>(dir: &'d Dentry, last: Option<&'d Dentry>, cookie: u64) -> Option<&
     {
         return last.sib_next.get();
     }
-    // It was removed or moved, or is unknown: cookies fall along the list.
+    // The entry with the cookie was removed or moved, or is unknown: cookies fall along the list.
     let mut at = dir.first_child.get();
     while let Some(entry) = at {
         if entry.cookie.load(Relaxed) < cookie {

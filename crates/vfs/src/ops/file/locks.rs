@@ -22,7 +22,8 @@ impl OpenFile {
         self.held.sb().record_locks.set(self.lock_key(), self.lock_owner(), kind, range, wait)
     }
 
-    /// The first lock of another open file that conflicts with `kind` on `range`: `F_OFD_GETLK`.
+    /// Returns the first lock of another open file that conflicts with `kind` on `range`:
+    /// `F_OFD_GETLK`.
     ///
     /// # Errors
     /// `EINVAL` for an empty range, and for `Unlock`; `EBADF` on a place opened with `PATH`.
@@ -33,14 +34,14 @@ impl OpenFile {
         self.held.sb().record_locks.test(self.lock_key(), self.lock_owner(), kind, range)
     }
 
-    /// The [numbers](OpenFile::lock_number) of the other open files whose locks conflict with `kind` on `range`, for callers
-    /// that detect deadlocks.
+    /// Returns the [numbers](OpenFile::lock_number) of the other open files whose locks conflict
+    /// with `kind` on `range`, for callers that detect deadlocks.
     #[must_use]
     pub fn lock_blockers(&self, kind: LockKind, range: Range<u64>) -> Vec<u64> {
         self.held.sb().record_locks.blockers(self.lock_key(), self.lock_owner(), kind, range)
     }
 
-    /// The number of this open file among the owners of locks in its file system.
+    /// Returns the number of this open file among the owners of locks in its file system.
     #[must_use]
     pub fn lock_number(&self) -> u64 {
         self.lock_owner()
@@ -105,12 +106,12 @@ impl OpenFile {
         }
     }
 
-    /// The key of the file, independent of its names.
+    /// Returns the key of the file, independent of its names.
     fn lock_key(&self) -> u64 {
         self.held.dentry().object().inode_address()
     }
 
-    /// The number of this open file, assigned at its first lock.
+    /// Returns the number of this open file, assigned at its first lock.
     fn lock_owner(&self) -> u64 {
         let owner = self.owner.load(Relaxed);
         if owner != 0 {

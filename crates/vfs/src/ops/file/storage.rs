@@ -58,7 +58,8 @@ impl OpenFile {
         Ok(())
     }
 
-    /// The first offset from `offset` on that is data, or a hole: `lseek(2)` with `SEEK_DATA`, `SEEK_HOLE`.
+    /// Returns the first offset from `offset` on that is data, or a hole: `lseek(2)` with
+    /// `SEEK_DATA`, `SEEK_HOLE`.
     ///
     /// # Errors
     /// `ENXIO` at or after the end, or if no data follows; `EBADF` on a place opened with `PATH`; `EINVAL` for a directory.
@@ -101,25 +102,27 @@ impl OpenFile {
         self.held.sb().fs().flush(&self.request(), &self.open(self.inode()?))
     }
 
-    /// Whether [`OpenFile::flush`] calls the file system.
+    /// Returns whether [`OpenFile::flush`] calls the file system.
     #[must_use]
     pub fn wants_flush(&self) -> bool {
         self.opened.is_some() && self.held.sb().reports_closes && self.flags.can_write()
     }
 
-    /// The file of the host that holds the contents: [`Opened::backing`](crate::Opened::backing).
+    /// Returns the file of the host that holds the contents:
+    /// [`Opened::backing`](crate::Opened::backing).
     #[must_use]
     pub fn backing(&self) -> Option<Arc<OwnedFd>> {
         self.opened.as_ref()?.backing.clone()
     }
 
-    /// Whether a kernel may keep the pages that it cached of the file earlier: [`Opened::keeps_pages`](crate::Opened::keeps_pages).
+    /// Returns whether a kernel may keep the pages that it cached of the file earlier:
+    /// [`Opened::keeps_pages`](crate::Opened::keeps_pages).
     #[must_use]
     pub fn keeps_pages(&self) -> bool {
         self.opened.as_ref().is_none_or(|opened| opened.keeps_pages)
     }
 
-    /// The value of the extended attribute `name`: `fgetxattr(2)`.
+    /// Returns the value of the extended attribute `name`: `fgetxattr(2)`.
     ///
     /// # Errors
     /// As for [`Context::get_xattr`](crate::Context::get_xattr); `EBADF` on a place opened with `PATH`.
@@ -149,7 +152,7 @@ impl OpenFile {
         xattrs::remove(&self.held, &self.cred, &self.request(), name)
     }
 
-    /// The names of all extended attributes: `flistxattr(2)`.
+    /// Returns the names of all extended attributes: `flistxattr(2)`.
     ///
     /// # Errors
     /// The file system's; `EBADF` on a place opened with `PATH`.

@@ -43,7 +43,7 @@ impl<'p> Plan<'p> {
         Self { lasts, flags, waited: Default::default(), is_whole: Cell::new(false) }
     }
 
-    /// Whether both are names, and not `.` or the like.
+    /// Returns whether both are names, and not `.` or the like.
     pub(super) fn is_of_names(&self) -> bool {
         self.lasts.iter().all(|last| last.kind == LastKind::Normal)
     }
@@ -54,7 +54,8 @@ pub(super) enum Attempt {
     Done,
     /// A directory changed before it was locked: the caller walks again.
     Changed,
-    /// It needs both directories whole, and if they are two, in order.
+    /// The rename needs the locks of the directories, not only of the names. Two directories are
+    /// locked in order.
     NeedsWhole,
 }
 
@@ -62,9 +63,9 @@ pub(super) enum Attempt {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
     No,
-    /// It might wait: outside of the walks' sections.
+    /// The rename might wait, so it must take place outside of the walks' sections.
     Section,
-    /// With both directories whole, and in order.
+    /// The rename must lock both directories, not only names, in order.
     Locks,
 }
 
@@ -142,7 +143,8 @@ impl<'t, 'p> Ends<'t, 'p> {
         Errno::EAGAIN
     }
 
-    /// The entry of a locked name, if it exists, in a directory that has all its names and so evicts none.
+    /// Returns the entry of a locked name, if it exists, in a directory that has all its names and
+    /// so evicts none.
     pub(super) fn find(&self, end: &End<'t, 'p>) -> Result<Option<&'t Dentry>, Errno> {
         end.check()?;
         match self.sb.cached(end.dir, end.named()) {
@@ -151,7 +153,7 @@ impl<'t, 'p> Ends<'t, 'p> {
         }
     }
 
-    /// Whether the locks are enough for the entries at both ends.
+    /// Returns whether the locks are enough for the entries at both ends.
     pub(super) fn suffice(&self, is_dir: bool, target: Option<&Dentry>, exchange: bool) -> bool {
         if self.is_ordered {
             return true;
@@ -163,12 +165,12 @@ impl<'t, 'p> Ends<'t, 'p> {
         !(has_dir && (self.are_two || is_sharded || waits) || exchange && is_sharded)
     }
 
-    /// The result of a try that ended with `done`.
+    /// Returns the result of a try that ended with `done`.
     pub(super) fn tried(&self, done: Result<(), Errno>) -> Result<Attempt, Errno> {
         if self.leaves.get() == Retry::No { done.map(|()| Attempt::Done) } else { Ok(Attempt::NeedsWhole) }
     }
 
-    /// The request for the file system.
+    /// Returns the request for the file system.
     pub(super) fn rename<'a>(&'a self, inode: &'a Inode, target: Option<&'a Inode>) -> Result<Rename<'a>, Errno> {
         let (old, new) = (&self.old, &self.new);
         Ok(Rename {
@@ -239,7 +241,8 @@ pub(super) enum LockedEnds<'t> {
     },
 }
 
-/// Locks both names, or both directories whole; these, if need be, under `rename_lock`, ancestors first.
+/// Locks both names, or both directories. Directories are locked ancestors first and, if need be,
+/// under `rename_lock`.
 pub(super) fn lock_ends<'t>(at: [&'t DirAt; 2], hashes: [u64; 2], plan: &Plan<'_>) -> Result<LockedEnds<'t>, Attempt> {
     let sb = at[0].sb();
     if !sb.is_evictable && !plan.is_whole.get() {
@@ -370,11 +373,11 @@ impl DetachedEnds {
     }
 }
 
-/// Whether the moved and the replaced entry are directories above the other end. Such a rename
-/// fails, and neither entry is revalidated: if the file system reported another directory, the old
-/// one would be removed from the cache with everything below it, also the directory whose lock is
-/// held here. (An entry that is valid now may have expired by the next search.) `None`: neither is
-/// a directory.
+/// Returns whether the moved and the replaced entry are directories above the other end. Such a
+/// rename fails, and neither entry is revalidated: if the file system reported another directory,
+/// the old directory would be removed from the cache with everything below it, and so would the
+/// directory whose lock is held here. (An entry that is valid now may have expired by the next
+/// search.) `None`: neither is a directory.
 pub(super) fn dirs_above(ends: &Ends<'_, '_>, may_evict: &MayEvict) -> Option<(bool, bool)> {
     let (old, new) = (&ends.old, &ends.new);
     let moved = lookup::cached_dir(ends.sb, may_evict, old.dir, old.named());
@@ -388,7 +391,8 @@ pub(super) fn dirs_above(ends: &Ends<'_, '_>, may_evict: &MayEvict) -> Option<(b
     Some((above(moved, new.dir), above(target, old.dir)))
 }
 
-/// Whether `dentry` lies below `ancestor`. Exact while no directory moves between directories.
+/// Returns whether `dentry` lies below `ancestor`. Exact while no directory moves between
+/// directories.
 pub(super) fn is_below(dentry: &Dentry, ancestor: &Dentry) -> bool {
     let mut at = dentry;
     while let Some(parent) = at.parent() {

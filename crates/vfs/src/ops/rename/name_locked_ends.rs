@@ -37,7 +37,7 @@ struct Found<'f> {
 }
 
 impl Context {
-    /// The rename, with both names locked.
+    /// Renames, with both names locked.
     #[cold]
     pub(super) fn rename_name_locked(
         &self,
@@ -131,14 +131,14 @@ impl Context {
 }
 
 impl<'t> Ends<'t, '_> {
-    /// The directory that the rename replaces.
+    /// Returns the directory that the rename replaces.
     fn replaced_dir<'f>(&self, found: Found<'f>) -> Option<&'f Dentry> {
         found.target.filter(|_| found.is_dir && !self.flags.contains(RenameFlags::EXCHANGE))
     }
 
-    /// Marks both names stale wherever the cache has them, if the cache has another entry for one
-    /// of them than before the call, or the rename replaced a directory. Both directories are
-    /// locked.
+    /// Marks both names stale wherever the cache has them, if the cache now has another entry for
+    /// one of the names than before the call, or if the rename replaced a directory. Both
+    /// directories are locked.
     fn expire_both(&self) {
         for end in [&self.old, &self.new] {
             if let Some(dir) = end.dir.inode() {
@@ -195,12 +195,12 @@ fn exchange_found(ends: &Ends<'_, '_>, found: Found<'_>, other: &Dentry, now: i6
     publish::moved(sb, other, at_b, at_a, b_dir);
 }
 
-/// Whether the cache has `entry` at this end, whose directory is locked.
+/// Returns whether the cache has `entry` at this end, whose directory is locked.
 fn is_at(sb: &SuperBlock, end: &End<'_, '_>, entry: &Dentry) -> bool {
     sb.cached(end.dir, end.named()).is_some_and(|cached| core::ptr::eq(cached, entry))
 }
 
-/// Whether both directories have their names. They are locked.
+/// Returns whether both directories have their names. They are locked.
 fn are_hashed(ends: &Ends<'_, '_>) -> bool {
     [ends.old.dir, ends.new.dir].iter().all(|dir| dir.object().is_hashed())
 }

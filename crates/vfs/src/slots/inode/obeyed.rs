@@ -17,12 +17,12 @@ use crate::base::flags::InodeFlags;
 use prim::atomic::Ordering::Relaxed;
 
 impl Inode {
-    /// Whether it has flags that the VFS obeys.
+    /// Returns whether it has flags that the VFS obeys.
     pub(crate) fn has_flags(&self) -> bool {
         self.mode.load(Relaxed) & HAS_FLAGS != 0
     }
 
-    /// Whether more than the mode decides on permissions.
+    /// Returns whether more than the mode decides on permissions.
     pub(crate) fn has_acl_or_flags(&self) -> bool {
         self.mode.load(Relaxed) & (HAS_ACL | HAS_FLAGS) != 0
     }

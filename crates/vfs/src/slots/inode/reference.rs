@@ -26,7 +26,7 @@ impl core::ops::Deref for InodeRef<'_> {
 }
 
 impl<'i> InodeRef<'i> {
-    /// One more reference, unless the last one was put.
+    /// Takes one more reference, unless the last reference was put.
     pub(crate) fn take(inode: &'i Inode) -> Option<Self> {
         // ORDERING: Acquire, pairs with the AcqRel of `put`: a count of zero stays zero, and the last user's
         // writes are seen; and with the Release of `Inode::begin_prepared`: in whichever life the reference is taken, its
@@ -35,7 +35,7 @@ impl<'i> InodeRef<'i> {
         taken.is_ok().then_some(Self(inode))
     }
 
-    /// One more reference on an inode that the caller holds a dentry of.
+    /// Takes one more reference on an inode of a dentry that the caller holds.
     pub(crate) fn again(inode: &'i Inode) -> Self {
         // Relaxed: the count is above zero and stays so.
         let before = inode.refs.fetch_add(1, Relaxed);
@@ -44,13 +44,14 @@ impl<'i> InodeRef<'i> {
         Self(inode)
     }
 
-    /// A reference that was counted and kept elsewhere: [`DetachedInodeRef`](crate::slots::slot::DetachedInodeRef).
+    /// Returns a reference that was counted and kept elsewhere:
+    /// [`DetachedInodeRef`](crate::slots::slot::DetachedInodeRef).
     pub(crate) fn counted(inode: &'i Inode) -> Self {
         debug_assert!(inode.refs() != 0);
         Self(inode)
     }
 
-    /// The reference of a dead dentry, which then has none.
+    /// Returns the reference of a dead dentry, which then has none.
     pub(crate) fn of_dead(dead: &mut DeadDentry<'i>) -> Option<Self> {
         let inode = dead.ended().inode()?;
         dead.set_object(Object::NEGATIVE);
@@ -76,7 +77,7 @@ impl<'i> InodeRef<'i> {
 pub(crate) struct DeadInode<'i>(&'i Inode);
 
 impl<'i> DeadInode<'i> {
-    /// The inode, for as long as its memory.
+    /// Returns the inode, for as long as its memory.
     pub(crate) fn ended(&self) -> &'i Inode {
         self.0
     }
@@ -90,7 +91,7 @@ impl core::ops::Deref for DeadInode<'_> {
     }
 }
 
-/// One more than `refs`.
+/// Returns `refs` + 1.
 ///
 /// # Panics
 /// With 2^31 references: one of them is about to be lost, and the count must not reach zero by

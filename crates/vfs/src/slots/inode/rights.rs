@@ -15,7 +15,7 @@ use crate::base::attr::Attr;
 use crate::slots::slot::dentry_beside;
 use crate::slots::whole_path::{Change, Kind, WholePaths};
 
-/// The bits and numbers from which the right to search a directory without an ACL follows.
+/// Returns the bits and numbers from which the right to search a directory without an ACL follows.
 fn search_rights(attr: &Attr) -> (u32, u32, u32) {
     (attr.mode & 0o111, attr.uid, attr.gid)
 }
@@ -24,9 +24,10 @@ impl Inode {
     /// Changes attributes under the inode's sequence lock. `f` must not block. Attributes that the file system reports are stale
     /// after that ([`Attributes::FileSystem`](crate::Attributes::FileSystem)).
     ///
-    /// Of a directory, do not change mode, owner and group: walks may not notice that. If a path through the directory is in the
-    /// table of whole paths, they stay, and the attributes become stale, so that they are requested before they are shown. A file
-    /// system whose rights change by themselves reports that by its [`Invalidator`](crate::Invalidator).
+    /// Do not change mode, owner and group of a directory: walks may not notice the change. If a
+    /// path through the directory is in the table of whole paths, the three keep their old values;
+    /// the attributes become stale, and are requested before they are shown. A file system whose
+    /// rights change by themselves reports that by its [`Invalidator`](crate::Invalidator).
     pub fn update<R>(&self, f: impl FnOnce(&mut Attr) -> R) -> R {
         let _held = self.seq.write_lock();
         let before = self.load();

@@ -7,8 +7,8 @@
 //! reader shows the copy meanwhile.
 //!
 //! # How it is locked
-//! Mark and count are bits of the mode and change in write sections of the inode's sequence lock,
-//! with the attributes; so a reader gets both of one moment.
+//! Mark and count are bits of the mode. They change in write sections of the inode's sequence lock,
+//! with the attributes; so a reader gets mark, count and attributes of one moment.
 //!
 //! # Limitations
 //! Exactly 1024 marks and answers during one request, which leave the same attributes, are not
@@ -32,18 +32,19 @@ pub(crate) struct AttrSample {
 }
 
 impl AttrSample {
-    /// Whether these are the attributes of an answer, and not stale. The VFS notes accesses that the file system may not.
+    /// Returns whether these are the attributes of an answer, and not stale. The VFS notes accesses
+    /// that the file system may not.
     pub(crate) fn is_of(&self, answer: &Attr) -> bool {
         !self.is_stale && is_same(&self.attr, &Attr { atime: self.attr.atime, ..*answer })
     }
 }
 
-/// The mode word after one more mark or answer.
+/// Returns the mode word after one more mark or answer.
 fn next_version(mode: u32) -> u32 {
     mode & !VERSION | mode.wrapping_add(1 << VERSION_BIT) & VERSION
 }
 
-/// Whether an inode would keep both as the same.
+/// Returns whether an inode would keep both as the same.
 fn is_same(one: &Attr, other: &Attr) -> bool {
     PackedAttr::from(one) == PackedAttr::from(other)
 }
@@ -52,9 +53,10 @@ impl Inode {
     /// Marks the attributes stale: the VFS calls [`FileSystem::attributes`](crate::FileSystem::attributes)
     /// before it shows them.
     ///
-    /// This does not revoke a right: walks search a directory by the mode and owner in the cache until the attributes were
-    /// requested, which a walk through the directory does not do. A file system whose rights may change elsewhere reports
-    /// that by its [`Invalidator`](crate::Invalidator), which expires the entries too.
+    /// This does not revoke a right: walks search a directory by the mode and owner in the cache
+    /// until some caller requests the attributes, and a walk through the directory does not request
+    /// them. A file system whose rights may change elsewhere reports the change by its
+    /// [`Invalidator`](crate::Invalidator), which also expires the entries.
     pub fn mark_stale(&self) {
         let _held = self.seq.write_lock();
         self.set_mark();
@@ -65,14 +67,14 @@ impl Inode {
         self.mode.load(Relaxed) & STALE != 0
     }
 
-    /// The attributes, all of one moment in which they were not stale.
+    /// Returns the attributes, all of one moment in which they were not stale.
     #[inline]
     pub(crate) fn fresh_attr(&self) -> Option<Attr> {
         let (attr, is_stale) = self.seq.read(|| (self.load(), self.is_stale()));
         (!is_stale).then_some(attr)
     }
 
-    /// Whether its file system reports its attributes.
+    /// Returns whether its file system reports its attributes.
     pub(crate) fn is_reported(&self) -> bool {
         self.mode.load(Relaxed) & REPORTED != 0
     }
@@ -115,14 +117,15 @@ impl Inode {
         AttrSample { attr, version: mode & VERSION, is_stale: mode & STALE != 0 }
     }
 
-    /// Whether nothing that the VFS received or did since `before` is newer than an answer. The
-    /// caller has the sequence lock.
+    /// Returns whether nothing that the VFS received or did since `before` is newer than an answer.
+    /// The caller has the sequence lock.
     fn is_as(&self, before: &AttrSample) -> bool {
         self.mode.load(Relaxed) & VERSION == before.version && self.load() == before.attr
     }
 
-    /// Notes the answer to a request for the attributes. If they changed meanwhile, or another answer came, this one may be
-    /// older: the attributes stay, and are stale if they differ from it. Mode and owner are replaced by themselves.
+    /// Notes the answer to a request for the attributes. If the attributes changed meanwhile, or
+    /// another answer came, this answer may be older: the attributes stay, and are marked stale if
+    /// they differ from the answer. Mode and owner are replaced separately.
     ///
     /// Returns whether the inode has the mode and the owner of the answer.
     pub(crate) fn learn_answer(&self, paths: &WholePaths, answer: &Attr, before: &AttrSample) -> bool {
@@ -177,8 +180,8 @@ impl Inode {
     /// Notes the attributes from a reply to a lookup. `before`: the sample before that lookup;
     /// `None`: a lookup of a further name of the file, with no sample. If the attributes changed
     /// meanwhile, the reply may be older than the change: only mode and owner are taken, if they
-    /// did not change, and the attributes are stale. A reply without `before` may be older than any
-    /// change, so nothing of one that differs is taken.
+    /// did not change, and the attributes are marked stale. A reply without `before` may be older
+    /// than any change: if it differs, nothing of it is taken.
     pub(crate) fn learn_reply(&self, paths: &WholePaths, reply: &Attr, before: Option<&AttrSample>) {
         let _held = self.seq.write_lock();
         let is_newest = before.map_or_else(|| is_same(&self.load(), reply), |before| self.is_as(before));

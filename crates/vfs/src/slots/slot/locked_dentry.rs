@@ -20,7 +20,8 @@ pub(crate) struct LockedDentry {
 }
 
 impl LockedDentry {
-    /// Locks `dentry`, if it can be locked at once, and then still has the sequence `seq`, in which it had its name.
+    /// Locks `dentry`. Fails if another thread has the lock, or if under the lock the dentry's
+    /// sequence is not `seq`, in which it had its name.
     #[inline(always)]
     pub(crate) fn try_lock(memory: &SlotMemory, _guard: &ReadGuard<'_>, dentry: &Dentry, seq: u32) -> Option<Self> {
         let lock: &Mutex<()> = &dentry.lock;
@@ -33,7 +34,7 @@ impl LockedDentry {
         Some(Self { dentry: Address::of(memory.dev, dentry), lock: NonNull::from(lock) })
     }
 
-    /// The dentry, and the guard of its lock, in their superblock's `memory`.
+    /// Returns the dentry, and the guard of its lock, in their superblock's `memory`.
     #[inline(always)]
     pub(crate) fn bind(self, memory: &SlotMemory) -> (&Dentry, MutexGuard<'_, ()>) {
         // SAFETY: invariant 1: the memory stays while it is borrowed.
@@ -54,7 +55,7 @@ impl DetachedGuard {
         Self(lock)
     }
 
-    /// The guard, of `lock`, which is the one that it was a guard of.
+    /// Returns the guard of `lock`, which must be the lock that the guard was made of.
     pub(crate) fn bind(self, lock: &Mutex<()>) -> MutexGuard<'_, ()> {
         assert!(core::ptr::eq(self.0.as_ptr(), lock), "a guard of another lock");
         // SAFETY: `new` forgot the guard of this lock, in this thread, since this is not `Send`; and this value is used up.

@@ -19,8 +19,9 @@ impl Table {
         });
     }
 
-    /// Whether the paths of an entry with an old `stamp`, from `start` to its `dentry`, still lead there: no hard change began
-    /// after that stamp, and no directory of their list moved. `now` was read before.
+    /// Returns whether the paths of an entry with an old `stamp`, from `start` to its `dentry`,
+    /// still lead there: no hard change began after that stamp, and no directory of their list
+    /// moved. `now` was read before.
     pub(crate) fn is_unmoved(&self, start: &Dentry, dentry: &Dentry, stamp: u32, now: Stamps) -> bool {
         let Some(dir) = dentry.parent() else { return false };
         let pair = Pair::of(start, dir);
@@ -32,8 +33,8 @@ impl Table {
         made.is_some_and(|made| is_not_before(stamp, made))
     }
 
-    /// Whether a list was made before the entry with this `stamp`, no hard change began since, and no directory of it moved.
-    /// `now` was read before.
+    /// Returns whether a list was made before the entry with this `stamp`, no hard change began
+    /// since, and no directory of it moved. `now` was read before.
     pub(crate) fn is_right(&self, list: &List, stamp: u32, now: Stamps) -> bool {
         is_not_before(stamp, list.stamp) && self.lists.is_current(list, now)
     }
@@ -44,7 +45,7 @@ fn is_not_before(stamp: u32, made: u32) -> bool {
 }
 
 impl Lists {
-    /// Whether no hard change began since the list was made, and no directory of it moved.
+    /// Returns whether no hard change began since the list was made, and no directory of it moved.
     pub(crate) fn is_current(&self, list: &List, now: Stamps) -> bool {
         if list.stamp == now.begun || !now.is_soft_since(list.stamp) {
             return list.stamp == now.begun;
@@ -59,7 +60,8 @@ impl Lists {
     }
 }
 
-/// The dentry of an entry, if no change of the skeleton has begun since the path was recorded.
+/// Returns the dentry of an entry, if no change of the skeleton has begun since the path was
+/// recorded.
 #[inline(always)]
 pub(crate) fn recorded<'g>(paths: &WholePaths, _guard: &'g ReadGuard<'_>, found: &Found) -> Option<&'g Dentry> {
     if Check::of(found).stamp != paths.stamp() {

@@ -6,11 +6,11 @@
 //! than that are recorded too, as long as the table has room: one in [`RARE`] of their uses. So a
 //! set of a million paths gets into a table that is large enough for it.
 //!
-//! An entry that is written costs each other CPU that reads it a transfer of its line. So soon
-//! after a change, when the next one may be near, only one candidate in [`SHARE`] times the number
-//! of other CPUs is recorded or renewed: then each of those CPUs has used an entry [`SHARE`] times,
-//! on average, before it pays. After [`CALM`] times as many candidates without a change, each
-//! candidate is.
+//! After a thread has written an entry, each other CPU that reads the entry pays for a transfer of
+//! its line. So soon after a change, when the next change may be near, only one candidate in
+//! [`SHARE`] times the number of other CPUs is recorded or renewed. Each of those CPUs has then
+//! used an entry [`SHARE`] times, on average, before it pays. After [`CALM`] times as many
+//! candidates without a change, each candidate is recorded or renewed.
 //!
 //! # How it is locked
 //! No lock: only the owner of the CPU index writes it; all may read the statistics.
@@ -89,12 +89,14 @@ impl Admission {
         false
     }
 
-    /// Whether the path that missed last is a candidate at its first use, if the table has room.
+    /// Returns whether the path that missed last is a candidate at its first use, if the table has
+    /// room.
     pub(crate) fn is_chosen(&self) -> bool {
         (mixed(self.misses.load(Relaxed)) >> 32).is_multiple_of(RARE)
     }
 
-    /// Whether a candidate is recorded or renewed now, where `stamp` is the number of changes begun.
+    /// Returns whether a candidate is recorded or renewed now, where `stamp` is the number of
+    /// changes begun.
     pub(crate) fn is_turn(&self, stamp: u32) -> bool {
         self.is_turn_of(stamp, prim::cpu::count() as u32)
     }

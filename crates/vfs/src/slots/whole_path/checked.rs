@@ -2,9 +2,10 @@
 //!
 //! # What it is
 //! A change makes the stamp of all entries old. Until an entry gets the new stamp, each lookup that
-//! finds it compares the list of its path. All files of a directory share that list, so most of
-//! these comparisons have the same result. A CPU index keeps the result until the next change: a
-//! lookup that finds it reads neither the list nor the directories, and writes to nothing shared.
+//! finds the entry compares the list of the entry's path. All files of a directory share that list,
+//! so most of these comparisons have the same result. A CPU index keeps the result until the next
+//! change: a lookup that finds the result reads neither the list nor the directories, and writes to
+//! no shared memory.
 //!
 //! # Why a result holds until the next change
 //! The comparison was made after a read of the number of changes, and so saw each move that was
@@ -30,7 +31,8 @@ pub(super) struct Checked {
     emptied: AtomicU64,
 }
 
-/// The two words of the list's key; the number of changes when it was found right, and above it its stamp.
+/// The two words of the list's key, and a word with the number of changes when the list was found
+/// right and, above that number, the list's stamp.
 struct Kept([AtomicU64; 3]);
 
 impl Default for Checked {

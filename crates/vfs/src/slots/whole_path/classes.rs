@@ -37,18 +37,18 @@ pub(crate) struct Class {
 }
 
 impl Class {
-    /// The signature of a path for this class, from that for everyone.
+    /// Returns the signature of a path for this class, from that for everyone.
     pub(crate) fn sign(&self, open: Signature) -> Signature {
         open.of_group(self.secret)
     }
 
-    /// Whether a path was recorded for this class.
+    /// Returns whether a path was recorded for this class.
     pub(crate) fn has_entries(&self) -> bool {
         // Relaxed: a hint.
         self.has_entries.load(Relaxed)
     }
 
-    /// Whether a path that ends at a link which is followed was recorded for this class.
+    /// Returns whether a path that ends at a link which is followed was recorded for this class.
     pub(crate) fn has_followed(&self) -> bool {
         // Relaxed: a hint.
         self.has_followed.load(Relaxed)
@@ -95,7 +95,7 @@ impl Deref for Classed {
     }
 }
 
-/// A random number that is added to the signatures of some paths.
+/// Returns a random number that is added to the signatures of some paths.
 pub(super) fn secret() -> u128 {
     u128::from(prim::seed::random_u64()) << 64 | u128::from(prim::seed::random_u64())
 }
@@ -114,7 +114,7 @@ struct Known {
 }
 
 impl Classes {
-    /// The class of `cred`. `None`: there are too many.
+    /// Returns the class of `cred`. `None`: there are too many.
     pub(super) fn of(&self, cred: &Credentials) -> Option<Arc<Class>> {
         let mut known = self.known.lock();
         let alike = known.classes.get(&(cred.uid, cred.gid));

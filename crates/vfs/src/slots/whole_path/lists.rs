@@ -7,10 +7,10 @@
 //! an entry of a table with [`WAYS`] places for each key, so it can be replaced by the list of
 //! another key, or by a younger list of the same key.
 //!
-//! A path that crosses mount points, or has symbolic links, has a list of its directory's text
-//! instead, and a path that ends at a link a list of its whole text: the key is the signature of
-//! that text. Such a list has the links too, and their number. It notes which of its directories
-//! are mount points that the path crosses. They lead to the mount of the path's end.
+//! For a path that crosses mount points or has symbolic links, the list's key is the signature of a
+//! text: of the directory part of the path or, if the path ends at a link, of the whole path. Such
+//! a list has the links too, and their number. It notes which of its directories are mount points
+//! that the path crosses; these lead to the mount of the path's end.
 //!
 //! # Layout
 //! | words of a block | |
@@ -58,14 +58,14 @@ pub(crate) struct Lists {
 pub(crate) struct Pair([u64; 2]);
 
 impl Pair {
-    /// A start and a directory that a plain descent of one mount leads to.
+    /// Returns a start and a directory that a plain descent of one mount leads to.
     pub(crate) fn of(start: &Dentry, dir: &Dentry) -> Self {
         let address = |dentry| core::ptr::from_ref::<Dentry>(dentry).addr() as u64;
         Self([address(start), address(dir)])
     }
 
-    /// The text of a directory that crosses mount points. (It equals a key of addresses by a chance
-    /// of less than 2^-100.)
+    /// Returns the text of a directory that crosses mount points. (It equals a key of addresses by
+    /// a chance of less than 2^-100.)
     pub(crate) fn of_text(signature: Signature) -> Self {
         Self(signature.words())
     }
@@ -99,12 +99,12 @@ impl List {
         Self { stamp, sum: 0, len: 0, crossed: 0, links: 0, dirs: [0; DEEPEST] }
     }
 
-    /// Whether the path crosses a mount point.
+    /// Returns whether the path crosses a mount point.
     pub(crate) fn is_crossing(&self) -> bool {
         self.crossed != 0
     }
 
-    /// Whether the path crosses a mount point or has a link.
+    /// Returns whether the path crosses a mount point or has a link.
     pub(crate) fn is_routed(&self) -> bool {
         self.is_crossing() || self.links != 0
     }
@@ -114,7 +114,8 @@ impl List {
         self.links.into()
     }
 
-    /// Whether both are lists of the same directories with the same sequences and mount points.
+    /// Returns whether both are lists of the same directories with the same sequences and mount
+    /// points.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Self { stamp: 0, ..*self } == Self { stamp: 0, ..*other }
     }
@@ -129,12 +130,12 @@ impl List {
         self.links = self.links.saturating_add(1);
     }
 
-    /// The addresses of the mount points that the path crosses, in its order.
+    /// Returns the addresses of the mount points that the path crosses, in its order.
     pub(crate) fn mountpoints(&self) -> impl Iterator<Item = usize> {
         self.dirs().iter().enumerate().filter(|(at, _)| self.crossed >> at & 1 != 0).map(|(_, dir)| *dir)
     }
 
-    /// The addresses of the directories.
+    /// Returns the addresses of the directories.
     pub(crate) fn dirs(&self) -> &[usize] {
         &self.dirs[..self.len]
     }
@@ -166,7 +167,7 @@ impl Lists {
         size_of_val(self.blocks.get())
     }
 
-    /// The term of the directory with this number in a sum.
+    /// Returns the term of the directory with this number in a sum.
     pub(crate) fn term(&self, number: usize, seq: u32) -> u64 {
         u64::from(seq).wrapping_mul(self.keys[number])
     }
@@ -249,7 +250,7 @@ impl Lists {
     }
 }
 
-/// Whether a block seems to be the block of a pair.
+/// Returns whether a block seems to be the block of a pair.
 fn is_of(block: &Block, pair: Pair) -> bool {
     // Relaxed: a hint; `find` checks it.
     pair.0 == [block.0[1].load(Relaxed), block.0[2].load(Relaxed)]

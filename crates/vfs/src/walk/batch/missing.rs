@@ -4,9 +4,9 @@
 //! Before the paths that the interleaved walk left are walked one by one, the names at their ends
 //! are requested together, if the cache has none of them
 //! ([`FileSystem::lookup_many`](crate::FileSystem::lookup_many)). Each answer enters the cache
-//! under the same conditions as the answer to a lookup. The walks then decide about each path, as
-//! ever. This only saves requests: the walks request each name again that has no answer, or whose
-//! answer was not used.
+//! under the same conditions as the answer to a lookup. The walks then resolve each path as usual.
+//! The common request only saves calls: the walks request a name again if it got no answer, or if
+//! its answer was not used.
 //!
 //! # What it is not
 //! A single-flight lookup: another thread may request one of the names at the same time. Nor is it
@@ -73,7 +73,7 @@ impl Context {
         }
     }
 
-    /// The directory of the names to request, if the caller may search it.
+    /// Returns the directory of the names to request, if the caller may search it.
     fn hold_asked(&self, base: Base<'_>, path: &[u8]) -> Option<PathRef> {
         let held = self.hold(base, path, true).ok()?;
         let (sb, inode) = (held.sb(), held.inode().ok()?);
@@ -83,7 +83,7 @@ impl Context {
     }
 }
 
-/// The directory of a path, and the name there, if it is one that a file system can have.
+/// Returns the directory of a path, and the name there, if it is one that a file system can have.
 fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let (parent, name) = path.split_at(directory_len(path)?);
     let parent = if parent.is_empty() { b"." } else { parent };

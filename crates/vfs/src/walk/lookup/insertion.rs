@@ -21,7 +21,8 @@ impl<'a> Lookup<'a, '_> {
         }
     }
 
-    /// A slot for the locked name. If its directory is locked, other entries of it may be evicted.
+    /// Returns a slot for the locked name. If its directory is locked, other entries of it may be
+    /// evicted.
     ///
     /// # Errors
     /// As for [`SuperBlock::slot`](crate::cache::superblock::SuperBlock::slot).

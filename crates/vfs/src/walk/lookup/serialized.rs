@@ -22,7 +22,8 @@ pub(crate) fn find_name_locked(dir: &Here, name: &[u8], request: &Request) -> Re
 }
 
 impl Lookup<'_, '_> {
-    /// The entry, when changes and invalidations overtook each answer: no change overtakes this one.
+    /// Returns the entry, when changes and invalidations overtook each answer: no change overtakes
+    /// this one.
     #[cold]
     pub(super) fn find_serialized(self, request: &Request, is_name_locked: bool) -> Result<Option<DentryRef>, Errno> {
         if self.sb.name_locks.is_some() {

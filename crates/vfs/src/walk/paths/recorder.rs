@@ -123,9 +123,9 @@ impl<'g> Shortcut<'g> {
         }
     }
 
-    /// The users that may search the directory at a place, if it has this object word. (For a mount
-    /// point, perhaps in another namespace, the answer is never "everyone": its entries are for the
-    /// start's mount.)
+    /// Returns the users that may search the directory at a place, if it has this object word. (For
+    /// a mount point, perhaps in another namespace, the answer is never "everyone": its entries are
+    /// for the start's mount.)
     fn searchers(&self, at: &Step<'g>, object: Object) -> Searchers {
         if !object.is_hashed() {
             return Searchers::Unknown;

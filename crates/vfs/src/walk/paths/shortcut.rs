@@ -1,9 +1,10 @@
 //! Lookups by the table of whole paths, in front of the walk.
 //!
 //! # What it is
-//! [`Shortcut::resolve`] uses the end of a path that was recorded as the end of a walk: it reads,
-//! then checks the dentry's sequence, and here also the stamp. A path that is not in the table is
-//! walked; at its second use [`Shortcut::record`] walks it once more, by steps that are noted.
+//! [`Shortcut::resolve`] uses the recorded end of a path like the end of a walk: the caller reads,
+//! then checks the dentry's sequence, and in this case also the stamp. A path that is not in the
+//! table is walked. At the second use of such a path, [`Shortcut::record`] walks it once more and
+//! notes the steps.
 //!
 //! The first probe is for an entry that is right for everyone, with the start in any mount: a path
 //! through open directories of one mount. The second one is for an entry of the credentials' class
@@ -98,13 +99,13 @@ impl<'g> Shortcut<'g> {
         Some(taken)
     }
 
-    /// The signature of a path. `None`: it is too long for the table.
+    /// Returns the signature of a path. `None`: it is too long for the table.
     #[inline(always)]
     pub(super) fn sign(&self, start: Place<'g>, path: &[u8]) -> Option<Signature> {
         self.table.entries.sign(core::ptr::from_ref(start.dentry).addr() as u64, path)
     }
 
-    /// The end that the table has for a path.
+    /// Returns the end that the table has for a path.
     #[inline(always)]
     pub(super) fn look_up(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<End<'g>> {
         let found = self.table.entries.find(signature);
@@ -168,8 +169,8 @@ impl<'g> Shortcut<'g> {
         end
     }
 
-    /// The signature of a path for a class and for the start's mount, from the signature for
-    /// everyone.
+    /// Returns the signature of a path for a class and for the start's mount, from the signature
+    /// for everyone.
     pub(super) fn own(&self, class: &Class, start: Place<'g>, signature: Signature) -> Signature {
         class.sign(signature).of_group(start.mount.get().secret())
     }
@@ -178,15 +179,15 @@ impl<'g> Shortcut<'g> {
         &self.state.cred
     }
 
-    /// The signature of a path that ends at a link which is followed, from the signature for the
-    /// class and mount. `None`: such paths are walked.
+    /// Returns the signature of a path that ends at a link which is followed, from the signature
+    /// for the class and mount. `None`: such paths are walked.
     pub(super) fn followed(&self, signature: Signature) -> Option<Signature> {
         // (Whether a link in a sticky directory may be followed depends on rights whose changes are not counted.)
         (!self.state.policy.protected_symlinks).then(|| signature.of_group(self.table.followed))
     }
 
-    /// The end of a path that was recorded for the class of the credentials and for the start's
-    /// mount. `signature` is the path's signature for everyone.
+    /// Returns the end of a path that was recorded for the class of the credentials and for the
+    /// start's mount. `signature` is the path's signature for everyone.
     fn find_own(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<End<'g>> {
         let class = self.cred().class().filter(|class| class.has_entries())?;
         let signature = self.own(class, start, signature);
@@ -211,10 +212,11 @@ impl<'g> Shortcut<'g> {
         self.routed(signature, self.table.entries.find(signature)?, start, signature)
     }
 
-    /// The end of a path that crosses mount points or has links, if its list shows that no
-    /// directory or link of it changed: the list leads to the mount. (The list is found by a text:
-    /// the path of the directory, or a path that ends at a link. If the list was made before the
-    /// entry and is right, then the text has led to one directory of one mount since.)
+    /// Returns the end of a path that crosses mount points or has links, if the path's list shows
+    /// that no directory or link of the path changed. The list leads to the mount. (The list is
+    /// found by a text: the path of the directory, or a path that ends at a link. If the list was
+    /// made before the entry and is still right, the text has led to one directory of one mount
+    /// since the entry was made.)
     fn routed(&self, signature: Signature, found: Found, start: Place<'g>, text: Signature) -> Option<End<'g>> {
         let now = self.tree.paths.stamps();
         let dentry = recorded_before(now, self.guard, &found)?;
@@ -232,7 +234,8 @@ impl<'g> Shortcut<'g> {
         Some(End { mount, dentry, check, links: list.links() })
     }
 
-    /// Whether this walk may take the way of a list. (Where the limits of a walk allow some links, it is walked.)
+    /// Returns whether this walk may take the way of a list. (Where the limits of a walk allow some
+    /// links, it is walked.)
     fn may_take(&self, list: &List) -> bool {
         let unlinked = Resolve::NO_SYMLINKS | Resolve::BENEATH | Resolve::IN_ROOT | Resolve::NO_XDEV;
         let may_follow = !self.resolve.intersects(unlinked) && self.links + list.links() <= MAX_LINKS;
@@ -260,9 +263,9 @@ impl<'g> Shortcut<'g> {
         }
     }
 
-    /// The dentry of an entry with an old stamp, if its directories did not change, with the
-    /// current stamp. The entry gets that stamp, unless changes are so frequent that it would not
-    /// be used.
+    /// Returns the dentry of an entry with an old stamp, if its directories did not change, with
+    /// the current stamp. The entry gets that stamp, unless changes are so frequent that it would
+    /// not be used.
     fn renewed(&self, signature: Signature, found: Found, start: Place<'g>) -> Option<End<'g>> {
         let now = self.tree.paths.stamps();
         let dentry = recorded_before(now, self.guard, &found)?;
@@ -286,7 +289,7 @@ impl<'g> Shortcut<'g> {
     }
 }
 
-/// The text of a path without its last name. `None`: it has no slash before that.
+/// Returns the text of a path without its last name. `None`: it has no slash before that.
 pub(super) fn directory_of(path: &[u8]) -> Option<&[u8]> {
     let end = path.iter().rposition(|&byte| byte != b'/')?;
     let slash = path[..end].iter().rposition(|&byte| byte == b'/')?;

@@ -6,7 +6,7 @@
 //! text of a link may have `.` and `..`, the path itself may not.
 //!
 //! A link with an absolute text leads to the root, which an entry's key does not have. So the path
-//! must be absolute too, since it then starts there. And no mount may be crossed before the link:
+//! must be absolute: its start is then the root. And the path must cross no mount before the link:
 //! the mounts of the list lead from the start's mount to the end's mount.
 //!
 //! `..` leads to the parent of a directory that the list has, below the start and on one mount that
@@ -29,13 +29,13 @@ use crate::walk::rcu_walk::Step;
 /// How a recorded walk passes a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// It searches the directory.
+    /// The walk searches the directory.
     Search,
-    /// It looks for a mount on the directory.
+    /// The walk looks for a mount on the directory.
     Look,
-    /// It continues in the mount on the directory.
+    /// The walk continues in the mount on the directory.
     Cross,
-    /// It follows the symbolic link.
+    /// The walk follows the symbolic link.
     Follow,
 }
 
@@ -117,7 +117,7 @@ impl<'g, P: FnMut(&Step<'g>, Pass) -> bool> Tracer<'_, 'g, P> {
         (is_end && !at.changed()).then_some(at)
     }
 
-    /// The entry of a name in a directory.
+    /// Returns the entry of a name in a directory.
     fn find(&self, at: Step<'g>, name: &[u8]) -> Option<Step<'g>> {
         if !is_recordable(name) {
             return None;
@@ -133,7 +133,7 @@ impl<'g, P: FnMut(&Step<'g>, Pass) -> bool> Tracer<'_, 'g, P> {
         (!at.changed()).then_some(next)
     }
 
-    /// The place at the top of the mounts on a directory.
+    /// Returns the place at the top of the mounts on a directory.
     fn cross(&mut self, mut at: Step<'g>) -> Option<Step<'g>> {
         while at.object.is_mountpoint() {
             // Marked before the search for the mount: a thread that changes the mounts looks at the
@@ -150,7 +150,7 @@ impl<'g, P: FnMut(&Step<'g>, Pass) -> bool> Tracer<'_, 'g, P> {
         Some(at)
     }
 
-    /// The target of a link.
+    /// Returns the target of a link.
     fn follow(&mut self, at: Step<'g>) -> Option<Step<'g>> {
         let mount = at.mount.get();
         if self.links >= MAX_LINKS || mount.has(MountFlags::NOSYMFOLLOW) || !(self.passes)(&at, Pass::Follow) {
@@ -170,7 +170,7 @@ impl<'g, P: FnMut(&Step<'g>, Pass) -> bool> Tracer<'_, 'g, P> {
         self.descend(Step::start(from), Text { bytes: body, is_body: true, follow: true })
     }
 
-    /// The directory above.
+    /// Returns the directory above.
     fn up(&self, at: Step<'g>) -> Option<Step<'g>> {
         let mount = at.mount.get();
         let is_top = core::ptr::eq(at.dentry, self.start.dentry) || core::ptr::eq(at.dentry, mount.root());
@@ -182,7 +182,8 @@ impl<'g, P: FnMut(&Step<'g>, Pass) -> bool> Tracer<'_, 'g, P> {
     }
 }
 
-/// Whether a path with this name can be recorded. (Of a name with a NUL byte the walk has another error than the cache.)
+/// Returns whether a path with this name can be recorded. (Of a name with a NUL byte the walk has
+/// another error than the cache.)
 fn is_recordable(name: &[u8]) -> bool {
     !matches!(name, b"." | b"..") && name.len() <= NAME_MAX && !name.contains(&0)
 }

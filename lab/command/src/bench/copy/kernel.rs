@@ -27,7 +27,8 @@ impl KernelCopy {
         &self.scratch
     }
 
-    /// A descriptor of the directory at `path` for one thread alone: threads that share one write to its reference count.
+    /// Returns a descriptor of the directory at `path` for one thread alone: threads that share one
+    /// write to its reference count.
     pub(crate) fn open_dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
         Ok(fs::openat(&self.root, relative(path), flags, Mode::empty())?)
@@ -64,7 +65,7 @@ impl KernelCopy {
     }
 }
 
-/// The path that leads from the root's descriptor to where `path` leads from the root.
+/// Returns the path that leads from the root's descriptor to where `path` leads from the root.
 fn relative(path: &[u8]) -> &[u8] {
     match path.strip_prefix(b"/").unwrap_or(path) {
         b"" => b".",

@@ -46,7 +46,7 @@ impl PeerReport {
         )
     }
 
-    /// A row for each contender, a column for each number of threads and depth.
+    /// Returns a row for each contender, a column for each number of threads and depth.
     fn table(&self) -> String {
         let columns: Vec<(usize, usize)> = self
             .method

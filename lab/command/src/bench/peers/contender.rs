@@ -17,7 +17,7 @@ pub(super) trait Peer: Sync {
     /// The result of a lookup.
     type Metadata;
 
-    /// An empty store.
+    /// Returns an empty store.
     fn empty() -> Self;
 
     /// Adds a directory or a file, whose parent is there. Peers that can keep any value keep `metadata`.
@@ -26,7 +26,7 @@ pub(super) trait Peer: Sync {
     /// The operation that is measured.
     fn metadata(&self, path: &str) -> Option<Self::Metadata>;
 
-    /// The length in bytes that `metadata` holds.
+    /// Returns the length in bytes that `metadata` holds.
     fn len(metadata: &Self::Metadata) -> u64;
 }
 
@@ -51,7 +51,7 @@ pub(crate) const CONTENDERS: [Contender; 8] = [
 ];
 
 impl Contender {
-    /// Its loop over the files of `site`.
+    /// Returns the contender's loop over the files of `site`.
     pub(super) fn case<'a>(&self, site: &'a Site, ram: &'a RamCopy, peers: &'a Peers) -> Case<'a> {
         match self.name {
             "lightfoot" => site.lightfoot(OPERATION, ram),
@@ -122,7 +122,7 @@ fn length<P: Peer>(peer: &P, path: &str) -> Option<u64> {
     peer.metadata(path).as_ref().map(P::len)
 }
 
-/// The path of `entry`, and its metadata in Lightfoot's copy.
+/// Returns the path of `entry`, and its metadata in Lightfoot's copy.
 fn in_memory<'a>(entry: &'a Entry, ram: &RamCopy) -> Result<(&'a str, Metadata), Error> {
     let metadata = ram.context().metadata(&*entry.path);
     Ok((text(&entry.path), metadata.map_err(|error| failed_to_prepare(&entry.path, error))?))
@@ -136,7 +136,7 @@ fn filled<P: Peer>(entries: &[(&str, Metadata)]) -> P {
     peer
 }
 
-/// A path of the synthetic tree, whose names are letters.
+/// Returns a path of the synthetic tree, whose names are letters.
 fn text(path: &[u8]) -> &str {
     std::str::from_utf8(path).expect("the names of the synthetic tree are letters")
 }

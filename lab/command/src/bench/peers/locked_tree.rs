@@ -26,7 +26,8 @@ impl Node {
 pub(super) struct LockedTree(Arc<Node>);
 
 impl LockedTree {
-    /// The node at `path`: each step locks a directory for reading and takes a reference on the child.
+    /// Returns the node at `path`: each step locks a directory for reading and takes a reference on
+    /// the child.
     fn node(&self, path: &str) -> Option<Arc<Node>> {
         let mut node = Arc::clone(&self.0);
         for name in path.split('/').filter(|name| !name.is_empty()) {

@@ -77,8 +77,8 @@ fn unreadable(dir: &Path, error: io::Error) -> Error {
     Error::File { path: dir.into(), what: "read", reason: error.into() }
 }
 
-/// Adds the entry at `path`, unless it was removed meanwhile or is too deep; returns its path if it
-/// is a directory of the same file system, to list.
+/// Adds the entry at `path`, unless the entry was removed meanwhile or is too deep. Returns the
+/// path if the entry is a directory of the same file system, which must be listed.
 fn add(tree: &mut Tree, dir: &Path, path: Box<[u8]>, device: u64) -> Option<Box<[u8]>> {
     if path.len() > PATH_AT_MOST || super::depth(&path) > DEPTH_AT_MOST {
         tree.omitted.too_deep += 1;
@@ -109,7 +109,8 @@ fn names(dir: &Path) -> io::Result<Vec<Vec<u8>>> {
     Ok(names)
 }
 
-/// The place of the entry at `path`, which begins with a slash or is empty, in the tree at `dir`.
+/// Returns the place of the entry at `path`, which begins with a slash or is empty, in the tree at
+/// `dir`.
 pub(crate) fn below(dir: &Path, path: &[u8]) -> PathBuf {
     dir.join(OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path)))
 }

@@ -144,7 +144,7 @@ impl Worker for Job<'_> {
     }
 }
 
-/// The place of the weight that `drawn`, below their sum, falls into.
+/// Returns the place of the weight that `drawn`, below their sum, falls into.
 fn place(mut drawn: u64, weights: &[u64]) -> usize {
     for (place, &weight) in weights.iter().enumerate() {
         if drawn < weight {

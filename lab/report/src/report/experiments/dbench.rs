@@ -23,7 +23,7 @@ const REMARKS: &str = "With 64 clients nearly all time goes into the list of mou
     one `dcache_lock`. The published unit is MB/s of one mix, which is proportional to operations. Two hardware threads of a \
     core share its units; the simulator does not model that, so 64 CPUs are 64 cores here.";
 
-/// The chosen inputs of every run of dbench.
+/// Returns the chosen inputs of every run of dbench.
 pub(super) fn inputs() -> Vec<Input> {
     vec![
         Input::new("the mix of operations", [Number::Other("see the workload")])

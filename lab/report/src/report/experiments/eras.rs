@@ -74,7 +74,7 @@ pub(super) fn experiment() -> Experiment {
     }
 }
 
-/// All eras and workloads with so many CPUs.
+/// Returns all eras and workloads with so many CPUs.
 fn grid(cpus: usize) -> Grid {
     let head = WORKLOADS.iter().map(|(workload, _)| (*workload).to_owned());
     let line = |era: &str| (era.to_owned(), WORKLOADS.iter().map(|(workload, _)| label(workload, era, cpus)).collect());

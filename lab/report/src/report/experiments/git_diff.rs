@@ -45,7 +45,7 @@ fn label(machine: &str, era: &str, mode: &str, what: &str) -> String {
 /// A figure of an era on a machine in a mode.
 type Read = fn(&Outcomes<'_>, &str, &str, &str) -> f64;
 
-/// The rows of one cell: elapsed and system time, as parts of 2.6.32's serial run.
+/// Returns the rows of one cell: elapsed and system time, as parts of 2.6.32's serial run.
 fn rows_of(
     published: &Published,
     of: (&'static str, &str, &str),

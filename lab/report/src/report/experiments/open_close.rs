@@ -29,7 +29,7 @@ const GAIN: &str = "one thread, store-free-2009 to linux-2.6.32, change %";
 const VANILLA: &str = "CPUs up to which each doubling adds a tenth, linux-2.6.32";
 const STORE_FREE: &str = "CPUs up to which each doubling adds a tenth, store-free-2009";
 
-/// The runs, and the figures that are read from them.
+/// Returns the runs, and the figures that are read from them.
 fn cells_and_rows(published: &Published) -> (Vec<Cell>, Vec<Row>) {
     let setting = Setting::new("power5", "open-close", 1_500);
     let mut cells = Vec::new();
@@ -164,7 +164,8 @@ fn claims() -> Vec<Claim> {
     ]
 }
 
-/// The largest number of CPUs up to which each doubling of the CPUs adds at least a tenth to the rate.
+/// Returns the largest number of CPUs up to which each doubling of the CPUs adds at least a tenth
+/// to the rate.
 fn grows_to(rate: impl Fn(usize) -> f64) -> f64 {
     let doublings = CPUS.windows(2).take_while(|pair| rate(pair[1]) >= 1.1 * rate(pair[0]));
     doublings.last().map_or(1, |pair| pair[1]) as f64

@@ -133,7 +133,7 @@ fn grid() -> Grid {
     }
 }
 
-/// The rows of the plot: both means with the published ones, and the sweep.
+/// Returns the rows of the plot: both means with the published ones, and the sweep.
 fn drawn() -> Vec<(String, String)> {
     let means = SCHEMES.iter().map(|era| (format!("{era}: mean of the sweep"), mean_label(era)));
     let sweep =

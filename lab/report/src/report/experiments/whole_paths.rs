@@ -109,7 +109,8 @@ fn rename_grid() -> Grid {
     Grid { head: columns("thousand renames/s"), lines: RENAMES[1..].iter().map(line).collect() }
 }
 
-/// The least, over the numbers of CPUs, of the rate beside renames as a part of another rate.
+/// Returns the least, over the numbers of CPUs, of the rate beside renames as a part of another
+/// rate.
 fn least(figures: &Figures<'_>, of: impl Fn(usize) -> [String; 2]) -> f64 {
     let part = |cpus| {
         let [beside, other] = of(cpus);

@@ -75,7 +75,7 @@ fn grid((machine, workload, what, numbers): (&str, &str, &str, [usize; 3])) -> G
     )
 }
 
-/// Whether each of so many CPUs has at least this part of the rate of one.
+/// Returns whether each of so many CPUs has at least this part of the rate of one.
 fn keeps(figures: &Figures<'_>, machine: &str, workload: &str, least: &[(usize, f64)]) -> bool {
     let rate = |cpus| figures.of(&label(machine, workload, cpus));
     least.iter().all(|&(cpus, part)| rate(cpus) >= part * rate(1))

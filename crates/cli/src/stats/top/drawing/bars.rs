@@ -26,7 +26,7 @@ type Kind = fn(&Budget) -> u64;
 const KINDS: [(&str, Kind); 3] =
     [("entries", |of| of.entries), ("negative", |of| of.negatives), ("listings", |of| of.listings)];
 
-/// How many lines they take, if there is room.
+/// Returns how many lines they take, if there is room.
 pub(super) fn lines_of_caches(view: &View) -> u16 {
     match view.alone() {
         Some(FileSystemStatus { budget: Some(_), .. }) => 6,
@@ -35,7 +35,7 @@ pub(super) fn lines_of_caches(view: &View) -> u16 {
     }
 }
 
-/// The lines that fit into `area`.
+/// Returns the lines that fit into `area`.
 pub(super) fn caches(view: &View, area: Rect) -> Vec<Line<'static>> {
     match view.alone() {
         Some(alone) => details(alone, view.recent.snapshot.span_ns, area),
@@ -68,7 +68,7 @@ fn row(of: &FileSystemStatus, span_ns: u64) -> Line<'static> {
     spans.into()
 }
 
-/// One file system alone.
+/// Returns one file system alone.
 fn details(of: &FileSystemStatus, span_ns: u64, area: Rect) -> Vec<Line<'static>> {
     let looked_up = of.hits + of.misses;
     let head = format!("file system {} ({})", show(Path::new(&of.at)), show(Path::new(&of.source)));
@@ -89,7 +89,8 @@ fn details(of: &FileSystemStatus, span_ns: u64, area: Rect) -> Vec<Line<'static>
     lines
 }
 
-/// A bar of `width` cells: red when it is nearly full. A value above 0 has at least one cell.
+/// Returns a bar of `width` cells: red when it is nearly full. A value above 0 has at least one
+/// cell.
 fn bar(used: u64, budget: u64, width: usize) -> Span<'static> {
     let part = u128::from(used) * width as u128;
     let filled = usize::try_from(part.div_ceil(u128::from(budget.max(1)))).unwrap_or(width).min(width);
@@ -105,7 +106,7 @@ fn whole_percent(part: u64, whole: u64) -> String {
     format!("{}%", u128::from(part) * 100 / u128::from(whole.max(1)))
 }
 
-/// The end of `text`, which is the telling one of a path.
+/// Returns the end of `text`, which is the telling one of a path.
 fn shortened(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {

@@ -9,7 +9,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use vfs::Budget;
 
-/// The status of a mount that has done `rounds` rounds of the same, one each second.
+/// Returns the status of a mount that has done `rounds` rounds of the same, one each second.
 fn status(rounds: u64) -> Status {
     let op = |name: &str, count: u64, ns: u64, bytes: u64, errnos: &[(&str, u64)]| OpStats {
         name: name.into(),
