@@ -4,3 +4,4 @@ mod clones;
 mod many_mounts;
 mod memory;
 mod suite;
+mod unnamed;
