@@ -130,7 +130,7 @@ pub use hostfs::HostHandle;
 ///
 /// let source = tempfile::tempdir()?;
 /// let fs = HostFs::new(source.path(), &HostOptions { max_fds: 100, ..HostOptions::default() })?;
-/// assert!(fs.stats().open_fds <= 100);
+/// assert!(fs.handle().stats().open_fds <= 100);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub use hostfs::HostStats;
