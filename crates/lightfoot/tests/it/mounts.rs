@@ -37,6 +37,22 @@ fn tree() -> Context {
     ctx
 }
 
+/// As Linux' `follow_dotdot`: `..` at the root of a walk crosses a mount on the root, the start of a walk does not.
+#[test]
+fn dot_dot_at_a_covered_root_leads_into_the_mount() {
+    let ctx = tree();
+    let covered = ctx.open_dir("/a").unwrap();
+    mount(&ctx, "/a", "above");
+    let rooted = covered.within(Resolve::IN_ROOT).unwrap();
+    assert_eq!(rooted.read("under").unwrap(), b"under");
+    assert_eq!(rooted.read("../above").unwrap(), b"above");
+    assert_eq!(errno(rooted.read("../under")), is(Errno::ENOENT));
+    ctx.symlink("../above", "/a/link").unwrap();
+    assert_eq!(rooted.read("../link").unwrap(), b"above");
+    let same_mount = covered.within(Resolve::IN_ROOT | Resolve::NO_XDEV).unwrap();
+    assert_eq!(errno(same_mount.read("../above")), is(Errno::EXDEV));
+}
+
 #[test]
 fn a_mount_hides_what_is_below_it_and_another_hides_the_mount() {
     let ctx = tree();

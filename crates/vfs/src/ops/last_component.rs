@@ -29,7 +29,7 @@ pub(crate) struct Last<'p> {
 }
 
 impl<'p> Last<'p> {
-    /// ShardedDirs `path`; `None` if it is empty.
+    /// Splits `path` before its last component. Returns `None` if the path is empty.
     #[inline(always)]
     pub(crate) fn of(path: &'p [u8]) -> Option<Self> {
         match Self::of_plain(path) {
@@ -38,8 +38,8 @@ impl<'p> Last<'p> {
         }
     }
 
-    /// The common case by one look at the last 16 bytes: a name of fewer than 16 bytes, not beginning with a
-    /// dot, after one slash.
+    /// The common case, decided by the last 16 bytes: a name of fewer than 16 bytes after one slash,
+    /// whose first byte is not a dot.
     #[inline(always)]
     fn of_plain(path: &'p [u8]) -> Option<Self> {
         let (slash, short) = last_name(path)?;

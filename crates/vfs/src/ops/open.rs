@@ -14,7 +14,7 @@ use crate::mount::place::{Base, PathAt, PathRef};
 use crate::ops::create::CreateArgs;
 use crate::ops::entry::Entry;
 use crate::ops::file::OpenFile;
-use crate::ops::last_component::LastKind;
+use crate::ops::last_component::{Last, LastKind};
 use crate::ops::unlocked::Unlocked;
 use crate::slots::dentry::Dentry;
 use crate::walk::follow::{LinkStep, leads_to_root};
@@ -224,7 +224,9 @@ impl Context {
             let found = self.in_parent_after(links, base, path, |entry, may_evict| {
                 entry.open_or_create(may_evict, flags, new, resolve)
             });
-            if found.is_err() && !base.resolve.is_plain() && path.last() != Some(&b'/') {
+            // Linux refuses a name with a slash behind it before it walks on.
+            let is_walked = Last::of(path).is_some_and(|last| !last.slash || last.kind != LastKind::Normal);
+            if found.is_err() && !base.resolve.is_plain() && is_walked {
                 self.check_end(links, base, path)?;
             }
             match found? {

@@ -30,6 +30,15 @@ impl<'g> Step<'g> {
         let nameless = ObjectFlags::MOUNTED.union(ObjectFlags::COLD);
         Self { object: at.object.without(nameless).with(ObjectFlags::START), ..at }
     }
+
+    /// Returns this place after a `..` that stays at it. As on Linux (`follow_dotdot`), the walk then
+    /// crosses a mount on the place, which it does not at its start.
+    fn at_top(self) -> Self {
+        let is_mountpoint = self.dentry.object().is_mountpoint();
+        let mounted = self.object.with(ObjectFlags::MOUNTED).without(ObjectFlags::SEARCH_ALL);
+        let object = if is_mountpoint { mounted } else { self.object };
+        Self { object, ..self }
+    }
 }
 
 impl<'g> RcuWalk<'g> {
@@ -81,7 +90,7 @@ impl<'g> RcuWalk<'g> {
         loop {
             match up_from(self.guard, &from.place(), &self.root, self.resolve) {
                 Ok(Up::Parent) => break,
-                Ok(Up::Stays) => return Ok(*at),
+                Ok(Up::Stays) => return Ok(at.at_top()),
                 Ok(Up::Mountpoint(up)) => {
                     from = Step::start(Place { mount: up.parent.borrow(), dentry: up.mountpoint() });
                 }

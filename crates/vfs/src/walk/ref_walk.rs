@@ -300,6 +300,8 @@ impl RefWalk {
                 if let Some(up) = self.parent()? {
                     self.here = Here::Counted(up);
                     (self.arrived, self.is_new) = (false, false);
+                } else {
+                    self.cross()?;
                 }
             }
             name => {
