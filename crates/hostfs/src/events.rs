@@ -9,7 +9,9 @@
 //! # What it is not
 //! Immediate: between a change and its event the caches still show the old state. Changes by other machines (NFS) and
 //! through memory maps (`mmap(2)`) cause no events. A change of a file is reported only in the directory of the name by
-//! which it was made, so a file with several names is cached for the time of [`crate::Revalidate::Ttl`] instead.
+//! which it was made, so a file with several names is cached for the time of [`crate::Revalidate::Ttl`] instead. `link(2)` is
+//! reported only in the directory of the new name: if this directory is not watched, the caches take the file for one with
+//! one name until the new name is looked up.
 //! `fanotify(7)` would need no watch for each directory, and reports the process of each change, but needs privilege, and
 //! reports on the whole file system.
 //!

@@ -14,7 +14,7 @@
 //! `statx(2)`: `STATX_BTIME`. NFS servers' file handles have a generation for the same reason.
 
 use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
-use vfs::{Attr, S_IFMT};
+use vfs::{Attr, S_IFDIR, S_IFMT};
 
 /// The number of successive nodes that files with the same hash may have.
 const NEIGHBOURS: u64 = 4;
@@ -93,6 +93,11 @@ impl Identities {
 /// Returns the time of birth of a file, if the host keeps it.
 pub(crate) fn birth(stat: &Statx) -> Option<i64> {
     (stat.stx_mask & StatxFlags::BTIME.bits() != 0).then(|| ns(&stat.stx_btime))
+}
+
+/// Returns whether the answer is about a file that has not exactly one name; no directory.
+pub(crate) fn has_other_names(stat: &Statx) -> bool {
+    u32::from(stat.stx_mode) & S_IFMT != S_IFDIR && stat.stx_nlink != 1
 }
 
 /// Returns the device of a file.

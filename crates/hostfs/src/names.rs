@@ -14,6 +14,7 @@
 use crate::descriptors::Place;
 use crate::errno::errno;
 use crate::host::{self, check_name};
+use crate::identity::has_other_names;
 use crate::node::{Attached, Fds, NameAt, Node};
 use crate::shared::Shared;
 use crate::table::{Ended, Sighting};
@@ -53,9 +54,11 @@ impl Shared {
                 return Err(error);
             }
         };
-        let node = self.note_sighting(&Sighting { stat: &stat, at, moves }).id;
+        let found = self.note_sighting(&Sighting { stat: &stat, at, moves });
+        let node = found.id;
         self.note_found(at, Some(node));
         let attr = self.identities.attr(&stat);
+        found.note_other_names(has_other_names(&stat));
         let mut new = NewInode { node, attr, valid: self.valid(dir, node, &stat), ..NewInode::default() };
         if self.applies_acls() && attr.kind() != S_IFLNK {
             host::read_acls(&fd, name, &mut new);

@@ -58,6 +58,8 @@ pub(crate) struct Node {
     used: AtomicBool,
     /// The round of events in which this file system changed the file last; 0: never.
     own_round: AtomicU32,
+    /// The file had other names at the last lookup, so its answer was valid for a time only.
+    has_other_names: AtomicBool,
 }
 
 /// Whether the table has a record, and for how long.
@@ -108,7 +110,15 @@ pub(crate) struct State {
 impl Node {
     pub(crate) fn new(id: u64, ino: u64, is_elsewhere: bool, at: NameAt<'_>) -> Self {
         let state = Mutex::new(State { parent: at.dir, name: at.name.into(), ..State::default() });
-        Self { id, ino, is_elsewhere, state, used: AtomicBool::new(false), own_round: AtomicU32::new(0) }
+        Self {
+            id,
+            ino,
+            is_elsewhere,
+            state,
+            used: AtomicBool::new(false),
+            own_round: AtomicU32::new(0),
+            has_other_names: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -121,6 +131,13 @@ impl Node {
         if !self.used.load(Relaxed) {
             self.used.store(true, Relaxed);
         }
+    }
+
+    /// Notes whether the file has other names. Returns whether the last note differs.
+    pub(crate) fn note_other_names(&self, has_other_names: bool) -> bool {
+        // Relaxed: an old note costs one invalidation too many. Stored only if it changes, so that readers share the line.
+        self.has_other_names.load(Relaxed) != has_other_names
+            && self.has_other_names.swap(has_other_names, Relaxed) != has_other_names
     }
 
     /// Notes that this file system changes the file, or has changed it, in this round of events.

@@ -12,7 +12,7 @@ use crate::caller::Daemon;
 use crate::closing::Closer;
 use crate::errno::errno;
 use crate::host::{self, Opening};
-use crate::identity::{Identities, dev_of};
+use crate::identity::{Identities, dev_of, has_other_names};
 use crate::node::{Attached, NameAt, Node};
 use crate::opens::Opens;
 use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
@@ -241,7 +241,7 @@ impl Shared {
         if u32::from(stat.stx_mode) & S_IFMT == S_IFDIR {
             self.table.get(node).is_some_and(|node| node.state().watch != 0)
         } else {
-            stat.stx_nlink == 1
+            !has_other_names(stat)
         }
     }
 

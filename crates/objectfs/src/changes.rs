@@ -81,12 +81,19 @@ impl ObjectFs {
         self.keep_contents(until, node, &mut content)?;
         self.store.delete(until, &key)?;
         node.facts().is_nameless = true;
-        self.nodes.lock().remove(dir, name);
-        self.has_changed(dir);
+        self.note_removal((dir, name));
         Ok(())
     }
 
-    /// Notes a change of the names in `dir` by this mount.
+    /// Removes a name from the table after its removal from the store. In a rename, a listing between
+    /// the two requests has found the old name again.
+    fn note_removal(&self, (dir, name): (u64, &str)) {
+        self.nodes.lock().remove(dir, name);
+        self.has_changed(dir);
+    }
+
+    /// Notes a change of the names in `dir` by this mount. Called after the request that changes them: the answer to a listing
+    /// that began before this call is void.
     fn has_changed(&self, dir: u64) {
         self.failures.lock().clear();
         if let Some(dir) = self.nodes.lock().get(dir) {
@@ -148,7 +155,9 @@ impl ObjectFs {
             target.facts().is_nameless = true;
         }
         self.note_move(old, new);
-        self.store.delete(until, &from)
+        self.store.delete(until, &from)?;
+        self.note_removal(old);
+        Ok(())
     }
 
     /// Writes the contents of a file as another object.
@@ -184,7 +193,9 @@ impl ObjectFs {
         node.facts().has_marker = true;
         // From here on the new names are there, even if an old one cannot be removed.
         self.note_move(old, new);
-        self.store.remove_all(until, copied)
+        self.store.remove_all(until, copied)?;
+        self.note_removal(old);
+        Ok(())
     }
 
     /// Moves the name in the table, and notes both directories as changed.

@@ -128,12 +128,21 @@ impl ObjectFs {
         let first = self.note(dir, name, &Found::Dir, began);
         let mut parent = first.id;
         for (at, name) in names.iter().enumerate() {
+            // Only the first name is locked: the answer about the others may be older than a change by this mount.
+            if self.changed_since(parent, began) {
+                break;
+            }
             let found = if at + 1 == names.len() { last } else { &Found::Dir };
             let node = self.note(parent, name, found, began);
             next.found(self.new_inode(&node, &node.facts()));
             parent = node.id;
         }
         self.new_inode(&first, &first.facts())
+    }
+
+    /// Returns whether this mount has changed names in `dir` since `began`.
+    fn changed_since(&self, dir: u64, began: Instant) -> bool {
+        self.nodes.lock().get(dir).is_none_or(|dir| dir.facts().changed.is_some_and(|changed| began <= changed))
     }
 
     /// Notes the answer to a request that began then.

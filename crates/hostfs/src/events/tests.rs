@@ -126,6 +126,40 @@ fn a_name_that_goes_is_counted_in_the_file_s_other_names() {
     assert_eq!(links("/file"), 1);
 }
 
+#[test]
+fn a_file_that_got_a_second_name_through_the_mount_is_cached_for_a_time_only() {
+    let (watched, _) = Watched::with_file();
+    let at = &watched.context;
+    let valid = |path: &[u8]| at.hold(Base::CWD, path, false).unwrap().valid();
+    assert_eq!(valid(b"/f"), vfs::Valid::UntilInvalidated);
+    at.link(PathAt::cwd(b"/f"), PathAt::cwd(b"/g"), false).unwrap();
+    assert_eq!(at.attr(Base::CWD, b"/g", false).unwrap().nlink, 2);
+    assert!(matches!(valid(b"/g"), vfs::Valid::For(_)), "changes by the other name may cause no event");
+}
+
+#[test]
+fn all_cached_names_of_a_file_that_has_a_new_one_are_looked_up_again() {
+    let watched = Watched::new();
+    let host = |path: &str| watched.source.path().join(path);
+    let links = |path: &str| watched.context.attr(Base::CWD, path.as_bytes(), false).unwrap().nlink;
+    fs::write(host("first"), b"text").unwrap();
+    fs::create_dir(host("dir")).unwrap();
+    assert_eq!(links("/first"), 1);
+    fs::hard_link(host("first"), host("second")).unwrap();
+    watched.turn();
+    assert_eq!(links("/second"), 2);
+    fs::remove_file(host("first")).unwrap();
+    fs::write(host("second"), b"TEXT").unwrap();
+    watched.turn();
+    assert_eq!(links("/second"), 1);
+    // No event: the directory is not watched yet.
+    fs::hard_link(host("second"), host("dir/third")).unwrap();
+    assert_eq!(links("/dir/third"), 2);
+    fs::write(host("other"), b"longer").unwrap();
+    fs::rename(host("other"), host("second")).unwrap();
+    assert_eq!(watched.size("/second"), 6, "the name is looked up again, although no event was read");
+}
+
 /// The inode numbers of files that an observer must drop.
 #[derive(Default)]
 struct Dropped(Mutex<Vec<u64>>);

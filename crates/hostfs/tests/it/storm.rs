@@ -74,8 +74,12 @@ fn by_others(source: &Path, mut rng: Rng) {
     }
 }
 
-/// The first difference between the tree and the host, of all files below a directory.
+/// Compares all files of the tree with the host and returns a difference.
+///
+/// It looks up every name, also after a difference: a name that another program gave to a file in a directory that was not
+/// watched yet caused no event, and its first lookup corrects the link count of the file's other names.
 fn difference(tree: &Tree, source: &Path) -> Option<String> {
+    let mut difference = None;
     let mut open = vec![String::new()];
     while let Some(dir) = open.pop() {
         let mut names = Vec::new();
@@ -86,10 +90,9 @@ fn difference(tree: &Tree, source: &Path) -> Option<String> {
             let expected = (host.ino(), host.mode(), host.nlink(), host.size());
             let came = tree.attr(&path).map(|attr| (attr.ino, attr.mode, u64::from(attr.nlink), attr.size));
             if came != Ok(expected) {
-                return Some(format!("{path}: expected {expected:?}, came {came:?}"));
-            }
-            if host.is_file() && tree.read(&path).ok() != fs::read(source.join(&path[1..])).ok() {
-                return Some(format!("contents of {path}"));
+                difference = Some(format!("{path}: expected {expected:?}, came {came:?}"));
+            } else if host.is_file() && tree.read(&path).ok() != fs::read(source.join(&path[1..])).ok() {
+                difference = Some(format!("contents of {path}"));
             }
             if host.is_dir() {
                 open.push(path);
@@ -100,10 +103,10 @@ fn difference(tree: &Tree, source: &Path) -> Option<String> {
         let path = if dir.is_empty() { "/" } else { &dir };
         let came = tree.names(path);
         if came.as_ref() != Ok(&names) {
-            return Some(format!("names in {path}: expected {names:?}, came {came:?}"));
+            difference = Some(format!("names in {path}: expected {names:?}, came {came:?}"));
         }
     }
-    None
+    difference
 }
 
 fn storm(options: &HostOptions, seed: u64) -> (TempDir, Tree) {

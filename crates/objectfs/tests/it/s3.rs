@@ -364,6 +364,26 @@ fn a_slow_store_is_waited_for_until_the_deadline() {
     assert_eq!(mounted.read("/file"), Err(Errno::ENOENT));
 }
 
+/// Between the copy and the removal of a rename, the store has both names.
+#[test]
+fn a_listing_during_a_rename_is_not_kept() {
+    let server = Server::start();
+    let mounted = mount(&server, LONG);
+    mounted.write("/old", b"text").unwrap();
+    server.requests();
+    server.fail(Method::DELETE, "/old", 1, Act::Slow);
+    std::thread::scope(|scope| {
+        let rename = scope.spawn(|| mounted.rename("/old", "/new"));
+        while !server.requests().iter().any(|request| request.starts_with("DELETE")) {
+            std::thread::yield_now();
+        }
+        mounted.names("/").unwrap();
+        rename.join().unwrap().unwrap();
+    });
+    assert_eq!(mounted.names("/").unwrap(), ["new"]);
+    assert_eq!(mounted.size("/old"), Err(Errno::ENOENT));
+}
+
 #[test]
 fn a_hanging_store_frees_its_callers_at_their_deadline() {
     let server = Server::start();

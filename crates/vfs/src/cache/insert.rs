@@ -324,17 +324,24 @@ impl SuperBlock {
         self.bury(dentry);
     }
 
+    /// Updates the inode of `dentry` by the reply to a lookup. `before`: as [`Inode::learn_reply`].
+    pub(crate) fn renew_inode(&self, dentry: &Dentry, inode: &Inode, new: &NewInode, before: Option<&AttrSample>) {
+        let kind = inode.mode() & S_IFMT;
+        self.renew_acls(dentry, inode, acls_of(new));
+        self.note_valid(new.valid);
+        inode.learn_reply(&self.paths, &Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr }, before, new.valid);
+    }
+
     /// Updates an entry of the locked directory by the file system's new answer. `before`: its attributes before the request.
     pub(crate) fn refresh(&self, dentry: &Dentry, new: &NewInode, before: Option<&AttrSample>) {
         let Some(inode) = dentry.inode() else { return };
-        let kind = inode.mode() & S_IFMT;
-        inode.learn_reply(&self.paths, &Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr }, before);
-        self.renew_acls(dentry, inode, acls_of(new));
-        self.set_valid(inode, new.valid);
+        self.renew_inode(dentry, inode, new, before);
+        // A reply that may be older than the inode's attributes is not valid for longer than they are.
+        let valid = if new.valid == Valid::UntilInvalidated { self.valid_of(inode) } else { new.valid };
         if !dentry.is_in_cache_alone() {
-            set_expiry(dentry, new.valid);
+            set_expiry(dentry, valid);
         }
-        dentry.update_flags(&self.paths, |object| object.without(ObjectFlags::CHECKED).with(checked_flag(new.valid)));
+        dentry.update_flags(&self.paths, |object| object.without(ObjectFlags::CHECKED).with(checked_flag(valid)));
     }
 
     /// Removes the positive entry `dentry`, whose name has the hash `hash`, from the directory

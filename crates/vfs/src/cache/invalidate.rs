@@ -115,6 +115,12 @@ impl SuperBlock {
         }
     }
 
+    /// Marks all names of a file stale.
+    #[cold]
+    pub(crate) fn expire_names_of(&self, node: u64) {
+        self.on_nodes(node, |dentry, _| dentry.expire(&self.paths));
+    }
+
     /// Marks the entry `name` of the directory `dir` stale in the dentry that the directory has
     /// now: it was replaced in the cache during a change of the name.
     #[cold]

@@ -284,13 +284,19 @@ impl SuperBlock {
     /// Sets for how long the file system's answer about `inode` is valid.
     #[inline(always)]
     pub(crate) fn set_valid(&self, inode: &Inode, valid: Valid) {
+        self.note_valid(valid);
+        inode.set_valid(valid);
+    }
+
+    /// Notes the shortest time of validity.
+    #[inline(always)]
+    pub(crate) fn note_valid(&self, valid: Valid) {
         if let Valid::For(ns) = valid {
             // Relaxed: a figure by itself; seldom written.
             if ns < self.ttl_ns.load(Relaxed) {
                 self.ttl_ns.fetch_min(ns, Relaxed);
             }
         }
-        inode.set_valid(valid);
     }
 
     /// Returns whether an answer that is put into the cache may be used afterwards.

@@ -21,7 +21,6 @@
 
 use crate::base::access::credentials::Capabilities;
 use crate::base::errno::Errno;
-use crate::cache::acls::acls_of;
 use crate::cache::reclaim::SlotKind;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{FileId, NewInode, Request};
@@ -229,9 +228,7 @@ impl Decoding<'_> {
         if again.node != node || !is_kind(found, &again) {
             return Err(Errno::ESTALE);
         }
-        inode.learn_reply(&sb.paths, &again.attr, Some(&before));
-        sb.renew_acls(found.dentry(), inode, acls_of(&again));
-        sb.set_valid(inode, again.valid);
+        sb.renew_inode(found.dentry(), inode, &again, Some(&before));
         Ok(())
     }
 

@@ -20,6 +20,7 @@
 use super::{Inode, REPORTED, STALE, VERSION, VERSION_BIT};
 use crate::base::attr::Attr;
 use crate::base::packed_attr::PackedAttr;
+use crate::base::valid::Valid;
 use crate::slots::whole_path::WholePaths;
 use prim::atomic::Ordering::Relaxed;
 
@@ -182,7 +183,9 @@ impl Inode {
     /// meanwhile, the reply may be older than the change: only mode and owner are taken, if they
     /// did not change, and the attributes are marked stale. A reply without `before` may be older
     /// than any change: if it differs, nothing of it is taken.
-    pub(crate) fn learn_reply(&self, paths: &WholePaths, reply: &Attr, before: Option<&AttrSample>) {
+    ///
+    /// The attributes are `valid` as the reply reports. A reply that may be older only shortens the time.
+    pub(crate) fn learn_reply(&self, paths: &WholePaths, reply: &Attr, before: Option<&AttrSample>, valid: Valid) {
         let _held = self.seq.write_lock();
         let is_newest = before.map_or_else(|| is_same(&self.load(), reply), |before| self.is_as(before));
         if is_newest {
@@ -190,7 +193,11 @@ impl Inode {
             // Relaxed: inside the sequence lock's write section.
             self.mode.store(next_version(self.mode.load(Relaxed)), Relaxed);
             self.store(reply);
+            self.set_valid(valid);
         } else {
+            if valid != Valid::UntilInvalidated {
+                self.set_valid(valid);
+            }
             if let Some(before) = before {
                 self.learn_rights(paths, reply, before);
             }

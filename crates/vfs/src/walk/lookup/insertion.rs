@@ -4,7 +4,6 @@
 
 use super::Lookup;
 use crate::base::errno::Errno;
-use crate::cache::acls::acls_of;
 use crate::cache::reclaim::{FreeSlot, MayEvict, SlotKind};
 use crate::fs::{NewInode, Valid};
 use crate::slots::shard::Names;
@@ -57,14 +56,12 @@ impl<'a> Lookup<'a, '_> {
             sb.add_in(&sb.domain.read(), names, slot, dir, named, &new.into());
             return Ok(None);
         }
-        inode.learn_reply(&sb.paths, &new.attr, None);
-        if new.valid != Valid::UntilInvalidated {
+        if new.valid != Valid::UntilInvalidated && !inode.has_ttl() {
             // The file system may treat a file with several names otherwise than a file with one:
-            // the first name's validity is from the time when the file had one.
-            first.expire(&sb.paths);
+            // the other names' validity is from the time when the file had one.
+            sb.expire_names_of(new.node);
         }
-        sb.renew_acls(first, &inode, acls_of(new));
-        sb.set_valid(&inode, new.valid);
+        sb.renew_inode(first, &inode, new, None);
         sb.add_alias(names, slot, dir, named, inode, new.valid);
         Ok(None)
     }
