@@ -19,12 +19,11 @@
 use crate::caller::Acting;
 use crate::errno::errno;
 use crate::host::{self, ProcPath};
-use crate::identity::{birth, has_other_names};
-use crate::node::Node;
+use crate::identity::birth;
 use crate::options::HostAcls;
 use crate::shared::Shared;
 use crate::system;
-use rustix::fs::{Gid, Statx, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
+use rustix::fs::{Gid, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -39,17 +38,8 @@ impl Shared {
         let node = self.node(inode)?;
         let stat = self.stat(node)?;
         self.note_removal(node, &stat);
-        self.limit_validity(node, &stat);
+        self.note_names(node, &stat);
         Ok(self.identities.attr(&stat))
-    }
-
-    /// Lets the VFS look a watched file up again, if its last lookup found one name and the file has
-    /// others now. Only the answer to a lookup can have a time of validity.
-    fn limit_validity(&self, node: &Node, stat: &Statx) {
-        let has_new_name = has_other_names(stat) && node.note_other_names(true);
-        if let (true, Some(_), Some(invalidator)) = (has_new_name, &self.watches, self.invalidator.get()) {
-            invalidator.inode(node.id);
-        }
     }
 
     /// See [`vfs::FileSystem::birth`].

@@ -24,7 +24,8 @@
 //! # Own changes
 //! This file system's own changes cause events, too. The thread skips only these events:
 //! - An event of a name, if the name is as this file system's last change has left it (remembered
-//!   for [`RECENT`](crate::watches::RECENT) names). This check takes one `statx(2)`.
+//!   for [`RECENT`](crate::watches::RECENT) names), and if one change can have made all its events. This check takes one
+//!   `statx(2)`. After other events, the directory and the file are invalidated a little later ([`crate::settling`]).
 //! - An event of a file's contents or attributes, if this file system has just changed the file; the file is then
 //!   invalidated a little later, since the event may also be one of another program ([`crate::settling`]).
 //!
@@ -58,9 +59,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use vfs::{Errno, Invalidator};
 
-/// Events of a name that appeared, disappeared, or leads elsewhere.
-const CHANGES_DIR: ReadFlags =
-    ReadFlags::CREATE.union(ReadFlags::DELETE).union(ReadFlags::MOVED_FROM).union(ReadFlags::MOVED_TO);
+/// Events of a name that appeared, or leads elsewhere.
+const APPEARS: ReadFlags = ReadFlags::CREATE.union(ReadFlags::MOVED_TO);
 
 /// Events of a file's contents or attributes.
 const CHANGES_FILE: ReadFlags = ReadFlags::MODIFY.union(ReadFlags::ATTRIB);
@@ -129,14 +129,25 @@ fn timespec(time: Duration) -> Timespec {
 /// The events of a name.
 #[derive(Clone, Copy, Default)]
 struct Happened {
-    /// The name appeared, disappeared, or leads elsewhere.
-    comes_or_goes: bool,
+    /// The name appeared, or leads elsewhere.
+    appears: bool,
     /// The name was removed.
     is_removed: bool,
-    /// The name had other events than its removal, so the removed file may be another file.
-    is_unclear: bool,
+    /// The file was moved to another name.
+    is_moved: bool,
     /// The contents or attributes of the file changed.
     changes: bool,
+}
+
+impl Happened {
+    fn disappears(self) -> bool {
+        self.is_removed || self.is_moved
+    }
+
+    /// Returns whether one change of the name made all its events, after which the name existed or not.
+    fn is_one_change(self, exists: bool) -> bool {
+        (self.appears, self.disappears()) == (exists, !exists)
+    }
 }
 
 /// Events, each change once.
@@ -165,9 +176,9 @@ impl Events {
                 None => drop(self.dirs.insert(dir)),
                 Some(name) => {
                     let happened = self.names.entry((dir, name.to_bytes().into())).or_default();
-                    happened.comes_or_goes |= mask.intersects(CHANGES_DIR);
+                    happened.appears |= mask.intersects(APPEARS);
                     happened.is_removed |= mask.contains(ReadFlags::DELETE);
-                    happened.is_unclear |= mask.intersects(CHANGES_DIR.difference(ReadFlags::DELETE));
+                    happened.is_moved |= mask.contains(ReadFlags::MOVED_FROM);
                     happened.changes |= mask.intersects(CHANGES_FILE);
                 }
             }
@@ -265,22 +276,36 @@ impl<'a> Reading<'a> {
             if happened.changes {
                 changed.extend(node);
             }
-            let is_own = is_certain(&stat) && self.watches.is_own_result(at, node);
+            if !happened.appears && !happened.disappears() {
+                continue;
+            }
+            // An own change was made by one inode of the directory.
+            let is_own =
+                is_certain(&stat) && self.watches.is_own_result(at, node) && !self.shared.had_other_names(at.dir);
             // The VFS caches its own new files until it is notified, but not all files are watched.
             let is_watched = stat.as_ref().map_or(true, |stat| self.shared.is_watched(node.unwrap_or(0), stat));
-            if happened.comes_or_goes && !(is_own && is_watched) {
+            if !(is_own && is_watched) {
                 self.watches.note_invalidation();
-                if happened.is_removed && !happened.is_unclear && matches!(stat, Err(Errno::ENOENT)) {
+                let is_removal = happened.is_removed && !happened.appears && !happened.is_moved;
+                if is_removal && matches!(stat, Err(Errno::ENOENT)) {
                     invalidator.removed(at.dir, at.name);
                 } else {
                     invalidator.entry(at.dir, at.name);
                 }
             }
-            if happened.comes_or_goes && !is_own {
-                // The times of the directory changed, and the number of links of a file that got a
-                // name.
+            let is_one_change = happened.is_one_change(node.is_some());
+            if !is_own || !is_one_change {
+                // Another program may change the name again, to the own result.
+                self.watches.forget_result(at);
+            }
+            // The times and the size of the directory changed, and the number of links of the file.
+            if !is_own {
                 others.insert(at.dir);
                 others.extend(node);
+            } else if !is_one_change {
+                // Another program may have changed the name and put it back, and a cache may have the attributes of
+                // the time between.
+                node.into_iter().chain([at.dir]).for_each(|node| self.settling.add(node, now));
             }
         }
         let round = self.watches.round();

@@ -14,7 +14,6 @@
 use crate::descriptors::Place;
 use crate::errno::errno;
 use crate::host::{self, check_name};
-use crate::identity::has_other_names;
 use crate::node::{Attached, Fds, NameAt, Node};
 use crate::shared::Shared;
 use crate::table::{Ended, Sighting};
@@ -46,7 +45,7 @@ impl Shared {
         let fd = self.path_fd(dir)?;
         self.watch(dir, &fd);
         let at = NameAt { dir: dir.id, name };
-        let moves = self.table.moves();
+        let (moves, watches) = (self.table.moves(), self.watches_begun());
         let stat = match self.stat_at(fd.as_fd(), name) {
             Ok(stat) => stat,
             Err(error) => {
@@ -58,8 +57,8 @@ impl Shared {
         let node = found.id;
         self.note_found(at, Some(node));
         let attr = self.identities.attr(&stat);
-        found.note_other_names(has_other_names(&stat));
-        let mut new = NewInode { node, attr, valid: self.valid(dir, node, &stat), ..NewInode::default() };
+        self.note_names(&found, &stat);
+        let mut new = NewInode { node, attr, valid: self.valid(dir, node, &stat, watches), ..NewInode::default() };
         if self.applies_acls() && attr.kind() != S_IFLNK {
             host::read_acls(&fd, name, &mut new);
         }

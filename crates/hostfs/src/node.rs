@@ -58,8 +58,9 @@ pub(crate) struct Node {
     used: AtomicBool,
     /// The round of events in which this file system changed the file last; 0: never.
     own_round: AtomicU32,
-    /// The file had other names at the last lookup, so its answer was valid for a time only.
-    has_other_names: AtomicBool,
+    /// The file had several names at some time: a program may still have it open by a name that it lost. Or another program moved
+    /// the directory: the VFS may have several inodes of it, each with its own entries.
+    had_other_names: AtomicBool,
 }
 
 /// Whether the table has a record, and for how long.
@@ -117,7 +118,7 @@ impl Node {
             state,
             used: AtomicBool::new(false),
             own_round: AtomicU32::new(0),
-            has_other_names: AtomicBool::new(false),
+            had_other_names: AtomicBool::new(false),
         }
     }
 
@@ -133,11 +134,15 @@ impl Node {
         }
     }
 
-    /// Notes whether the file has other names. Returns whether the last note differs.
-    pub(crate) fn note_other_names(&self, has_other_names: bool) -> bool {
-        // Relaxed: an old note costs one invalidation too many. Stored only if it changes, so that readers share the line.
-        self.has_other_names.load(Relaxed) != has_other_names
-            && self.has_other_names.swap(has_other_names, Relaxed) != has_other_names
+    /// Notes that the file has several names, or that another program moved the directory. Returns whether this is the first note.
+    pub(crate) fn note_other_names(&self) -> bool {
+        // Relaxed, here and below: the invalidation that follows orders it.
+        !self.had_other_names() && !self.had_other_names.swap(true, Relaxed)
+    }
+
+    /// Returns whether there was such a note.
+    pub(crate) fn had_other_names(&self) -> bool {
+        self.had_other_names.load(Relaxed)
     }
 
     /// Notes that this file system changes the file, or has changed it, in this round of events.

@@ -225,23 +225,51 @@ impl Shared {
         self.has_excluded.store(true, Relaxed);
     }
 
-    /// Returns how long the host's answer about `node` in `dir` may be cached.
-    pub(crate) fn valid(&self, dir: &Node, node: u64, stat: &Statx) -> Valid {
+    /// Returns how long the host's answer about `node` in `dir` may be cached. `watches`: their number
+    /// before the host was queried ([`Shared::watches_begun`]).
+    pub(crate) fn valid(&self, dir: &Node, node: u64, stat: &Statx, watches: u64) -> Valid {
+        let is_dir = u32::from(stat.stx_mode) & S_IFMT == S_IFDIR;
+        // Another thread may have begun to watch the directory after its attributes were read.
+        let is_late = || is_dir && watches != self.watches_begun();
         let is_watched = || self.watches.is_some() && self.is_watched(node, stat) && dir.state().watch != 0;
         match self.options.policy {
-            Revalidate::Ttl(_) if is_watched() => Valid::UntilInvalidated,
+            Revalidate::Ttl(_) if is_watched() && !is_late() => Valid::UntilInvalidated,
             policy => policy.valid(),
         }
     }
 
+    /// Returns the number of watches that were begun.
+    pub(crate) fn watches_begun(&self) -> u64 {
+        self.watches.as_ref().map_or(0, Watches::begun)
+    }
+
     /// Returns whether all changes of a file cause events, given that its directory is watched. A
     /// change of entries changes their directory, which causes events only in the directory's own
-    /// watch. A change by another name of a file causes events only in the directory of that name.
+    /// watch. A change by another name of a file causes events only in the directory of that name;
+    /// by a descriptor whose name was removed, it causes none.
     pub(crate) fn is_watched(&self, node: u64, stat: &Statx) -> bool {
+        let node = self.table.get(node);
         if u32::from(stat.stx_mode) & S_IFMT == S_IFDIR {
-            self.table.get(node).is_some_and(|node| node.state().watch != 0)
+            node.is_some_and(|node| node.state().watch != 0 && !node.had_other_names())
         } else {
-            !has_other_names(stat)
+            !has_other_names(stat) && node.is_none_or(|node| !node.had_other_names())
+        }
+    }
+
+    /// See [`Node::had_other_names`].
+    pub(crate) fn had_other_names(&self, node: u64) -> bool {
+        self.table.get(node).is_some_and(|node| node.had_other_names())
+    }
+
+    /// Lets the VFS look up all names of a watched file again, if the host has shown several names for
+    /// the first time: from now on the answers are valid for a time only.
+    pub(crate) fn note_names(&self, node: &Node, stat: &Statx) {
+        if self.watches.is_some()
+            && has_other_names(stat)
+            && node.note_other_names()
+            && let Some(invalidator) = self.invalidator.get()
+        {
+            invalidator.inode(node.id);
         }
     }
 

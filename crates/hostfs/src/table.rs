@@ -28,6 +28,7 @@ use rustix::fs::Statx;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use vfs::{S_IFDIR, S_IFMT};
 
 /// Parts of the table, each with its lock.
 const SHARDS: usize = 64;
@@ -153,13 +154,20 @@ impl Table {
     /// pinned and now has a name again.
     pub(crate) fn note_sighting(&self, identities: &Identities, sighting: &Sighting<'_>) -> (Arc<Node>, bool) {
         let Sighting { stat, at, moves } = *sighting;
-        self.record(identities, stat, at, |state| {
+        let is_dir = u32::from(stat.stx_mode) & S_IFMT == S_IFDIR;
+        let mut was_moved = false;
+        let (node, is_reachable) = self.record(identities, stat, at, |state| {
+            was_moved = is_dir && state.is_attached() && !state.is_at(at);
             if self.moves() != moves {
                 return false;
             }
             state.set_place(at);
             core::mem::take(&mut state.is_pinned)
-        })
+        });
+        if was_moved {
+            node.note_other_names();
+        }
+        (node, is_reachable)
     }
 
     /// Adds a record.

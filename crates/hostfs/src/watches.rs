@@ -17,7 +17,10 @@ use crate::node::{NameAt, Node};
 use crate::system;
 use crate::table::AsIs;
 use core::hash::{BuildHasher, BuildHasherDefault};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use parking_lot::Mutex;
 use rustix::fs::inotify::WatchFlags;
 use rustix::io::Errno as HostErrno;
@@ -68,6 +71,7 @@ pub(crate) struct Watches {
     /// A directory could not be watched.
     is_partial: AtomicBool,
     invalidations: AtomicU64,
+    begun: AtomicU64,
     /// See [`Watches::round`].
     round: AtomicU32,
 }
@@ -82,6 +86,7 @@ impl Watches {
             names: RandomState::new(),
             is_partial: AtomicBool::new(false),
             invalidations: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
             round: AtomicU32::new(1),
         })
     }
@@ -89,6 +94,12 @@ impl Watches {
     /// Returns the number of watched directories.
     pub(crate) fn len(&self) -> usize {
         self.watched.lock().len()
+    }
+
+    /// Returns the number of watches that were begun. Read before a query to the host.
+    pub(crate) fn begun(&self) -> u64 {
+        // ORDERING: Acquire pairs with the Release in `begin`; the query to the host is a system call behind it.
+        self.begun.load(Acquire)
     }
 
     /// Returns how many times the caches were notified of a change.
@@ -159,6 +170,9 @@ impl Watches {
             }
             return;
         };
+        // ORDERING: Release pairs with the Acquire in `begun`. Before the watch is noted in `dir`, whose lock orders it: a thread
+        // that sees the watch there sees the new number.
+        self.begun.fetch_add(1, Release);
         let former = core::mem::replace(&mut dir.state().watch, watch);
         if former != 0 {
             // Another thread was faster.
@@ -225,6 +239,13 @@ impl Watches {
         if recent.results.get(&key).is_some_and(|result| *result != node) {
             recent.results.remove(&key);
         }
+    }
+
+    /// Forgets the result of this file system's last change of a name.
+    pub(crate) fn forget_result(&self, at: NameAt<'_>) {
+        let mut recent = self.recent.lock();
+        let key = self.name_key(at);
+        recent.results.remove(&key);
     }
 
     /// Returns whether a name is as this file system's last change has left it, if it leads to

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-/// Its name, and whether files differ from it; outcomes and documents, which a report writes, do not count.
+/// Returns the name of the commit, and whether files differ from the commit. Outcomes and
+/// documents, which a report writes, do not count.
 pub(crate) fn here() -> String {
     let Some(commit) = git(&["rev-parse", "--short=10", "HEAD"]) else {
         return "unknown (not run in its repository)".into();

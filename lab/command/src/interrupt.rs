@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The last signal that requested the end; 0 while none has.
+/// The last signal that requested the end; 0 while no signal has.
 pub(crate) struct Interrupt {
     signal: Arc<AtomicUsize>,
 }
@@ -26,13 +26,13 @@ impl Interrupt {
         Ok(Self { signal })
     }
 
-    /// One that never comes.
+    /// Returns an interrupt that no signal sets.
     #[cfg(test)]
     pub(crate) fn never() -> Self {
         Self { signal: Arc::default() }
     }
 
-    /// An error once a signal came.
+    /// Returns an error once a signal has requested the end.
     pub(crate) fn check(&self) -> Result<(), Error> {
         // Relaxed: only the number is passed.
         match self.signal.load(Ordering::Relaxed) {

@@ -26,17 +26,17 @@ use sync::{AlwaysQueue, EarlyExit};
 
 /// A generation that can be selected by name.
 pub struct EraEntry {
-    /// Its name on the command line.
+    /// The generation's name on the command line.
     pub name: &'static str,
     /// The year of the publication.
     pub year: u32,
-    /// Its effect on shared memory, in a line.
+    /// The generation's effect on shared memory, in a line.
     pub summary: &'static str,
-    /// Makes one with its own tree, which is empty but for the root.
+    /// Makes an era with its own tree, which is empty but for the root.
     pub make: fn(&Options) -> Box<dyn Era>,
 }
 
-/// Every generation, in the order of time; variants behind their original.
+/// Returns every generation, in the order of time. Variants follow their original.
 #[must_use]
 pub fn catalogue() -> &'static [EraEntry] {
     CATALOGUE

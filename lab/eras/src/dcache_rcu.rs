@@ -47,7 +47,8 @@ impl<R: RawLock + 'static, M: Mounts, X: RawLock + 'static> Lookup for LockFreeS
     }
 }
 
-/// One search of the chain, in a read section.
+/// Searches the chain once for `name` in `dir`, and counts the entry if there is one. The caller is
+/// in a read section.
 fn search<L: Lookup>(tree: &Tree<OneLock<L>>, dir: u32, name: &Name<'_>) -> Option<u32> {
     tree.chain(dir, name.hash).find(|&at| {
         if !tree.resembles(at, dir, name) {

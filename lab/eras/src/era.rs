@@ -104,35 +104,38 @@ pub trait Process: Send + Sync {
     /// Calls `visit` with each name of a directory, in no order; `.` and `..` are not among them.
     fn list(&self, path: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<()>;
 
-    /// `d_path`: the path of an open file, from the tree's root, into `path` (cleared first).
+    /// Writes the path of an open file, from the tree's root, into `path` (cleared first):
+    /// `d_path`.
     fn reverse_path(&self, handle: &Handle, path: &mut Vec<u8>) -> Result<()>;
 
-    /// The work of `dget_parent` and `dput`: takes a reference to the directory of an open file,
-    /// works for `work_ns` (simulated), returns the reference.
+    /// Does the work of `dget_parent` and `dput`: takes a reference to the directory of an open
+    /// file, works for `work_ns` (simulated), and returns the reference.
     fn hold_parent(&self, handle: &Handle, work_ns: u64) -> Result<()>;
 
     /// `statvfs(3)`.
     fn status(&self, path: &[u8]) -> Result<FileSystemStatus>;
 
-    /// `mount(2)` with `MS_BIND`: shows a directory at its own place once more. It is in use until it is unmounted.
+    /// Calls `mount(2)` with `MS_BIND`: shows a directory at its own place once more. The directory
+    /// is in use until it is unmounted.
     fn mount(&self, _path: &[u8]) -> Result<()> {
         Err(Error::Unsupported)
     }
 
-    /// `umount(2)` of what [`mount`](Self::mount) mounted last there. [`Error::Invalid`] if nothing is.
+    /// Calls `umount(2)`: undoes the last [`mount`](Self::mount) at the path. Fails with
+    /// [`Error::Invalid`] if nothing is mounted there.
     fn unmount(&self, _path: &[u8]) -> Result<()> {
         Err(Error::Unsupported)
     }
 
-    /// A `pread(2)` that holds the file's semaphore shared for `work_ns` (simulated).
+    /// Calls `pread(2)`, which holds the file's semaphore shared for `work_ns` (simulated).
     fn read(&self, handle: &Handle, work_ns: u64) -> Result<()>;
 
-    /// A `pwrite(2)` that holds the file's semaphore alone for `work_ns` (simulated).
+    /// Calls `pwrite(2)`, which holds the file's semaphore alone for `work_ns` (simulated).
     fn write(&self, handle: &Handle, work_ns: u64) -> Result<()>;
 }
 
-/// An open file: returned by [`Process::close`] of the process that opened it. Dropping it instead
-/// leaks a count.
+/// An open file. [`Process::close`] of the process that opened the file takes the handle back. A
+/// handle that is dropped instead leaks a count.
 #[derive(Debug)]
 #[must_use = "an open file is closed by `close`"]
 pub struct Handle(pub(crate) HandleOf);

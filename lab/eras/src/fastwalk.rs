@@ -28,7 +28,7 @@ impl Lookup for Fastwalk {
     type Mounts = Uncrossed;
     const IS_LOCK_FREE: bool = false;
 
-    /// For lookups under a directory's mutex, as before.
+    /// Looks `name` up for a caller that holds the directory's mutex, as before fastwalk.
     fn child(tree: &Tree<OneLock<Self>>, dir: u32, name: &Name<'_>) -> Option<u32> {
         OneLock::child_under_lock(tree, dir, name)
     }

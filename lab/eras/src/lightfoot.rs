@@ -195,7 +195,8 @@ impl LightfootSeat<'_> {
         Ok(Handle(HandleOf::Lightfoot(Box::new(file))))
     }
 
-    /// The result of `look_up`, a lookup of `path` by the table of whole paths, if there is one, or a walk.
+    /// Calls `look_up`, which looks `path` up, and charges the time of the lookup. The lookup uses
+    /// the table of whole paths if there is a table; else it is a walk.
     fn looked_up<T>(&self, path: &[u8], look_up: impl FnOnce() -> Result<T>) -> Result<T> {
         if self.shared.options.table_kib == 0 {
             self.charge_walk(path)?;
@@ -213,7 +214,8 @@ impl LightfootSeat<'_> {
         found
     }
 
-    /// The time that a walk takes besides its accesses to memory. [`Error::Invalid`] for an empty path, as in all eras.
+    /// Charges the time that a walk takes besides the walk's accesses to memory. Fails with
+    /// [`Error::Invalid`] for an empty path, as in all eras.
     fn charge_walk(&self, path: &[u8]) -> Result<()> {
         self.charge_components(components_of(path)?);
         Ok(())

@@ -12,19 +12,20 @@ pub struct Options {
     /// Entries that the tree can hold, the root among them. Where freed entries wait for a grace period there is room for
     /// 32768 more (in a table for fewer than 1024: for as many again). (Lightfoot has no limit.)
     pub capacity: usize,
-    /// Whether each name holds a count on its entry, as on ramfs and tmpfs. Without, an unused
-    /// entry has the count zero and is put on the list of unused ones, as on file systems with a
-    /// disk behind them.
+    /// Whether each name holds a count on its entry, as on ramfs and tmpfs. Without that count, an
+    /// unused entry has the count zero and is put on the list of unused entries, as on file systems
+    /// with a disk behind them.
     pub is_pinned: bool,
     /// Chains that names are hashed to, rounded up to a power of two. 0: 65536, and one for each entry at least. Few make
     /// names meet that have nothing to do with one another: for tests.
     pub chains: usize,
     /// Lines of the list of mounts.
     pub mounts: usize,
-    /// Whether a remount has cleared the flag that makes the mount's count of references one for each CPU: it is one word.
+    /// Whether a remount has cleared the flag that gives the mount a count of references for each
+    /// CPU. Then the count is one word.
     pub is_remounted: bool,
-    /// The size of Lightfoot's table of whole paths, in front of its walk, in KiB; 0: no table.
-    /// (The others have no such table.)
+    /// The size of Lightfoot's table of whole paths, in front of its walk, in KiB; 0: no table. The
+    /// other eras do not have such a table.
     pub table_kib: usize,
     /// Finding the end of a component, and its hash: before any lock is taken.
     pub component_ns: u64,

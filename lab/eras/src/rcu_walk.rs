@@ -77,7 +77,7 @@ pub fn walk_of_2_6_38<R: RawLock + 'static, M: RawLock + 'static>(options: &Opti
     make::<FineLocks<Linux2638<R, M>>>(options)
 }
 
-/// The walk that continues where it got stuck.
+/// Walks `route` without stores. A walk that gets stuck continues there and counts each step.
 pub(crate) fn walk_and_go_on<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
     let guard = tree.domain.read();
     let (at, left) = {
@@ -94,7 +94,8 @@ pub(crate) fn walk_and_go_on<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, 
     }
 }
 
-/// The walk that begins again from the beginning, counting each step, on trouble.
+/// Walks `route` without stores. A walk that gets stuck begins again from the beginning and counts
+/// each step.
 pub(crate) fn walk_and_restart<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
     let ended = {
         let guard = tree.domain.read();
@@ -109,21 +110,23 @@ pub(crate) fn walk_and_restart<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct
 
 /// How a store-free walk ended.
 enum Ended<'p> {
-    /// At its end, counted, and with it the mount.
+    /// The walk reached its end: this entry, which is counted, as is the mount.
     At(u32),
-    /// At something that has changed, or before the components that are left.
+    /// The walk got stuck: at an entry that has changed, or before the components `left`.
     Stuck { at: Found, left: Components<'p> },
 }
 
-/// An entry and the sequence that it had when it was found: its own, or the one that was sampled before the walk.
+/// An entry that a walk found, and a sequence: the entry's own at that time, or the sequence that
+/// was sampled before the walk.
 #[derive(Clone, Copy)]
 struct Found {
     entry: u32,
     seq: u32,
 }
 
-/// An error is certain: it follows from the entries that were there, and an entry does not become
-/// another in a read section.
+/// Walks `route` without stores, to the end or until the walk gets stuck. An error is certain: the
+/// error follows from the entries that were there, and an entry does not become another in a read
+/// section.
 fn store_free<'p, F: Fine>(
     tree: &Tree<FineLocks<F>>,
     fs: &FsStruct,
@@ -146,7 +149,7 @@ fn store_free<'p, F: Fine>(
     Ok(take(tree, at).map_or(Ended::Stuck { at, left }, Ended::At))
 }
 
-/// Where the walk begins, and the first sample.
+/// Returns the entry at which the walk begins, with the first sample.
 fn begin<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, route: &Route<'_>, guard: &ReadGuard<'_>) -> Found {
     let around = match F::SEQUENCE {
         Sequence::OfEntry => 0,
@@ -162,8 +165,8 @@ fn begin<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, route: &Route<'_>, g
     Found { entry, seq }
 }
 
-/// Returns the sequence of an entry that a walk comes to; `around` is the one that the walk began
-/// with.
+/// Returns the sequence of an entry that a walk comes to; `around` is the sequence that the walk
+/// began with.
 fn sample<F: Fine>(tree: &Tree<FineLocks<F>>, entry: u32, around: u32) -> u32 {
     match F::SEQUENCE {
         Sequence::OfEntry => tree.entry(entry).state().seq.begin(),
@@ -190,7 +193,7 @@ fn take<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found) -> Option<u32> {
     })
 }
 
-/// Takes one step. `None`: trouble.
+/// Takes one step. Returns `None` if the walk gets stuck.
 fn step_rcu<F: Fine>(
     tree: &Tree<FineLocks<F>>,
     at: Found,

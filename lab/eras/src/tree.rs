@@ -342,7 +342,7 @@ impl<S: Scheme> Tree<S> {
         self.entry(dir).lists().children.remove(number, |n| &self.entry(n).lists().siblings);
     }
 
-    /// The first child that has a name, or the one after `after`.
+    /// Returns the first child of `dir` that has a name, or the first such child after `after`.
     pub(crate) fn next_child(&self, dir: u32, after: Option<u32>) -> Option<u32> {
         let next = |number: u32| self.entry(number).lists().siblings.next();
         let first = after.map_or_else(|| self.entry(dir).lists().children.first(), next);
@@ -351,14 +351,15 @@ impl<S: Scheme> Tree<S> {
 
     // ---- reverse paths
 
-    /// Appends an entry's name. The caller keeps it still.
+    /// Appends an entry's name to `out`. The caller keeps the name still.
     pub(crate) fn copy_name(&self, number: u32, out: &mut Vec<u8>) {
         let entry = self.entry(number);
         self.names.copy(&entry.key().name, entry.name(), out);
     }
 
-    /// The path of an entry. The caller keeps names and places still, by a lock around the whole or by what `in_entry`
-    /// does around each; or checks afterwards. Gives up, and returns `false`, when the path is longer than `limit`.
+    /// Writes the path of an entry into `path`. The caller keeps names and places still, by a lock
+    /// around the whole call or by the work of `in_entry` around each entry; or the caller checks
+    /// afterwards. Gives up, and returns `false`, when the path is longer than `limit`.
     pub(crate) fn climb(
         &self,
         number: u32,

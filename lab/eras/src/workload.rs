@@ -62,7 +62,8 @@ pub trait Workload: Send + Sync {
 
 /// A load whose tree is made: it hands out its workers.
 pub trait Stage: Send + Sync {
-    /// Worker number `index`; made and stepped by one thread. The same `seed` makes the same choices.
+    /// Returns worker number `index`. One thread makes and steps the worker. The same `seed` makes
+    /// the same choices.
     fn worker(&self, index: usize, seed: u64) -> Result<Box<dyn Worker + '_>>;
 
     /// Returns the place of this worker's role in [`Workload::roles`].
@@ -71,9 +72,9 @@ pub trait Stage: Send + Sync {
     }
 }
 
-/// One worker's state between operations. Dropping it closes its open files.
+/// The state of one worker between operations. Dropping the state closes the worker's open files.
 pub trait Worker {
-    /// One operation of the published measure.
+    /// Does one operation of the published measure.
     fn step(&mut self) -> Result<()>;
 }
 
@@ -92,11 +93,11 @@ struct Made<'era, L, S = ()> {
 
 /// A workload that can be selected by name.
 pub struct WorkloadEntry {
-    /// Its name on the command line.
+    /// The workload's name on the command line.
     pub name: &'static str,
     /// The work of a worker, in a line.
     pub summary: &'static str,
-    /// The published measure that it models.
+    /// The published measure that the workload models.
     pub source: &'static str,
     /// The settings.
     pub parameters: &'static [Parameter],
@@ -116,7 +117,7 @@ impl WorkloadEntry {
     }
 }
 
-/// Every workload, in the order of the years that they model.
+/// Returns every workload, in the order of the years that the workloads model.
 #[must_use]
 pub fn catalogue() -> &'static [WorkloadEntry] {
     CATALOGUE

@@ -39,9 +39,9 @@ pub struct Job {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Substrate {
-    /// So many threads of this machine, which go where the system puts them.
+    /// Threads of this machine, which run where the system puts them.
     Native {
-        /// How many.
+        /// The number of threads.
         threads: usize,
     },
     /// A simulated machine.
@@ -49,7 +49,7 @@ pub enum Substrate {
 }
 
 impl Substrate {
-    /// All CPUs of the machine up to `cpus`, and as many threads.
+    /// Returns a simulation of `machine` that uses the first `cpus` CPUs and as many threads.
     #[must_use]
     pub fn simulated(machine: Machine, cpus: usize) -> Self {
         Self::Simulated(Box::new(Simulation::new(machine, cpus)))
@@ -64,7 +64,8 @@ impl Substrate {
         }
     }
 
-    /// Returns the number of CPUs that the workers have; natively, one for each worker is assumed.
+    /// Returns the number of CPUs that the workers have; natively, one CPU for each worker is
+    /// assumed.
     #[must_use]
     pub fn cpus(&self) -> usize {
         match self {
@@ -73,7 +74,7 @@ impl Substrate {
         }
     }
 
-    /// "native", or "sim:" and the name of the machine.
+    /// Returns "native", or "sim:" and the name of the machine.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -88,15 +89,15 @@ impl Substrate {
 pub struct Simulation {
     /// The machine.
     pub machine: Machine,
-    /// CPUs of it that are used.
+    /// The number of CPUs of the machine that are used.
     pub cpus: usize,
-    /// Which.
+    /// The choice of these CPUs.
     pub placement: Placement,
-    /// Threads; those above the number of CPUs share them.
+    /// The number of threads. If there are more threads than CPUs, the threads share the CPUs.
     pub threads: usize,
     /// Interrupts, if there are any.
     pub interrupts: Option<Interrupts>,
-    /// Nanoseconds that a CPU may run ahead of the slowest; 0 is exact.
+    /// Nanoseconds that a CPU may run ahead of the slowest CPU; 0 is exact.
     pub slack_ns: u64,
     /// Whether private caches have a size.
     pub finite_caches: bool,
@@ -106,7 +107,8 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// The first `cpus` CPUs, as many threads, exact, without interrupts.
+    /// Returns a simulation of the first `cpus` CPUs with as many threads. The simulation is exact,
+    /// and without interrupts.
     #[must_use]
     pub fn new(machine: Machine, cpus: usize) -> Self {
         Self {

@@ -33,12 +33,15 @@ pub struct Outcome {
     pub stalls: Vec<StallRow>,
     /// The counts of the era, and of the simulated machine.
     pub counters: BTreeMap<String, u64>,
-    /// Seconds of this machine that it took, with making the tree. The one field that differs from run to run.
+    /// Seconds of this machine that the run took, with making the tree. This is the only field that
+    /// differs from run to run.
     pub host_seconds: f64,
 }
 
 impl Outcome {
-    /// The outcome of `per_worker` steps in `seconds`; `roles` are names and `role` returns which one a worker has.
+    /// Returns the outcome of a run of `seconds` in which worker `i` did `per_worker[i]` steps.
+    /// `roles` are the names of the roles, and `role` returns the place of a worker's role in
+    /// `roles`.
     pub(crate) fn new(
         job: &Job,
         seconds: f64,

@@ -128,7 +128,7 @@ fn ask(command: &[OsString], job: &Job) -> io::Result<std::process::Output> {
     child.wait_with_output()
 }
 
-/// The child's side: reads one job, does it, and writes the result.
+/// Runs the child's side: reads one job, does the job, and writes the result.
 ///
 /// # Errors
 /// The errors of reading and writing; input that is not a job.

@@ -124,7 +124,7 @@ impl Seen {
         }
     }
 
-    /// The work of one simulated thread.
+    /// Does the work of one simulated thread.
     fn work(&self, stage: &Staged, index: usize) {
         let goes_on = || {
             self.watch(stage);
@@ -247,7 +247,7 @@ fn shares(report: &sim::Report) -> Vec<Share> {
     tagged.chain(rest.map(|(tag, ns)| share(tag.into(), ns))).collect()
 }
 
-/// The last part of a type's path; a name that an era gave its locks stays as it is.
+/// Returns the last part of a type's path. A name that an era gave its locks stays as it is.
 fn short_name(class: &'static str) -> &'static str {
     let path = class.split('<').next().unwrap_or(class);
     match path.rsplit("::").next().unwrap_or(path) {
@@ -257,7 +257,8 @@ fn short_name(class: &'static str) -> &'static str {
     }
 }
 
-/// Returns a lock's statistics as the simulator keeps them, in the columns of the era's own.
+/// Returns a lock's statistics as the simulator keeps them, in the columns of the era's own
+/// statistics.
 fn counts_of(lock: &sim::LockStat) -> Counts {
     Counts {
         acquisitions: lock.acquisitions,

@@ -34,7 +34,8 @@ pub(crate) enum TroubleKind {
 }
 
 impl Trouble {
-    /// In words, with the names of the era and the workload.
+    /// Returns the failure that describes the trouble in words, with the names of the era and the
+    /// workload.
     pub(crate) fn of(self, job: &Job) -> Failure {
         let (era, workload) = (job.era.clone(), job.workload.clone());
         let place = match self.place {

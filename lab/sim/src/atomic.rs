@@ -16,7 +16,7 @@ use core::fmt;
 use core::panic::Location;
 use core::sync::atomic as plain;
 
-/// A fence; charged.
+/// Executes a fence. A simulation charges the fence.
 #[inline]
 pub fn fence(order: Ordering) {
     match current() {
@@ -29,14 +29,14 @@ pub fn fence(order: Ordering) {
 macro_rules! common {
     ($type:ty, $plain:ty, $value:ty, [$($generics:tt)*]) => {
         impl<$($generics)*> $type {
-            /// Holds `value`.
+            /// Makes an atomic that holds `value`.
             #[inline]
             #[must_use]
             pub const fn new(value: $value) -> Self {
                 Self(<$plain>::new(value))
             }
 
-            /// Charges an access; whether a simulation runs.
+            /// Charges an access. Returns whether a simulation runs.
             #[inline(always)]
             #[track_caller]
             fn charge(&self, kind: Kind) -> bool {

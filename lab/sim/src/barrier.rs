@@ -9,7 +9,7 @@ pub fn register() -> bool {
     current().is_some() || prim::barrier::register()
 }
 
-/// Interrupts every CPU that runs a thread. `true`.
+/// Interrupts every CPU that runs a thread, and returns `true`.
 #[must_use]
 pub fn all_threads() -> bool {
     match current() {
@@ -28,7 +28,7 @@ pub struct Asymmetric {
 }
 
 impl Asymmetric {
-    /// With full fences on both sides if `fences` is set.
+    /// Returns a barrier with full fences on both sides if `fences` is set.
     #[must_use]
     pub fn new(fences: bool) -> Self {
         Self { is_fence: fences || !register() }
@@ -41,7 +41,7 @@ impl Asymmetric {
         self.is_fence
     }
 
-    /// The expensive side.
+    /// Executes the expensive side of the barrier.
     ///
     /// # Panics
     /// Outside of a simulation, if the system refuses a call that it granted before.

@@ -3,7 +3,7 @@
 
 use crate::engine::{NS, current, mode};
 
-/// A cost hint: `ns` nanoseconds of private work.
+/// Charges `ns` nanoseconds of private work.
 #[inline]
 pub fn cost(ns: u64) {
     if let Some(engine) = current() {
@@ -11,7 +11,8 @@ pub fn cost(ns: u64) {
     }
 }
 
-/// Calls `f`; nothing inside is charged. For bookkeeping that the code measured would not have.
+/// Calls `f`, and charges nothing inside. This is for bookkeeping that the measured code would not
+/// have.
 #[inline]
 pub fn uncharged<R>(f: impl FnOnce() -> R) -> R {
     match current() {

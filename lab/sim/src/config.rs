@@ -37,34 +37,36 @@ pub struct Interrupts {
 pub struct Config {
     /// The machine.
     pub machine: Machine,
-    /// How many of its CPUs are used.
+    /// The number of CPUs of the machine that are used.
     pub cpus: usize,
-    /// Which.
+    /// The choice of these CPUs.
     pub placement: Placement,
     /// Threads that run the body; at most 4096. Thread `i` begins on CPU `i % cpus`.
     pub threads: usize,
-    /// Everything random comes from it.
+    /// The seed from which everything random comes.
     pub seed: u64,
     /// Virtual nanoseconds before anything is counted.
     pub warm_ns: u64,
     /// Virtual nanoseconds that are counted; afterwards [`crate::running`] returns `false`.
     pub run_ns: u64,
-    /// None unless set.
+    /// The interrupts of each CPU; none unless set.
     pub interrupts: Option<Interrupts>,
-    /// Virtual nanoseconds that a CPU may run ahead of the slowest. 0 is exact; 10 to 50 make read-mostly code several
-    /// times as fast for an error below a percent; 1000 is wrong.
+    /// Virtual nanoseconds that a CPU may run ahead of the slowest CPU. 0 is exact; 10 to 50 make
+    /// read-mostly code several times as fast for an error below a percent; 1000 is wrong.
     pub slack_ns: u64,
     /// The order of turns.
     pub schedule: Schedule,
     /// Whether private caches have the machine's size or no limit.
     pub finite_caches: bool,
-    /// Whether [`Report::stalls`](crate::Report::stalls) is kept. It changes nothing in the simulation.
+    /// Whether [`Report::stalls`](crate::Report::stalls) is kept. The choice changes nothing in the
+    /// simulation.
     pub stalls: bool,
 }
 
 impl Config {
-    /// The first `cpus` CPUs, as many threads, `run_us` microseconds counted after a fifth of that to warm up, seed 1,
-    /// exact, without interrupts, with finite caches.
+    /// Returns the configuration of a run on the first `cpus` CPUs with as many threads. The run
+    /// counts `run_us` microseconds after a fifth of that time to warm up. The seed is 1. The run
+    /// is exact, without interrupts, and with finite caches.
     #[must_use]
     pub fn new(machine: Machine, cpus: usize, run_us: u64) -> Self {
         Self {

@@ -12,7 +12,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// Each count with its name.
+            /// Returns each count with its name.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }

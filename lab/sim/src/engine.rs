@@ -188,7 +188,7 @@ impl Engine {
         engine
     }
 
-    /// The thread that runs, or whose condition is evaluated.
+    /// Returns the thread that runs, or the thread whose condition is evaluated.
     #[inline]
     pub(crate) fn task(&self) -> &Task {
         self.task_of(self.thread.get() as u32)
@@ -204,8 +204,9 @@ impl Engine {
         self.tasks.iter().filter_map(|task| task.get().map(|task| &**task))
     }
 
-    /// Returns whether the thread that runs is unwinding: it must not be suspended, because the
-    /// host thread would then go on with another coroutine while it counts as panicking.
+    /// Returns whether the thread that runs is unwinding. Such a thread must not be suspended,
+    /// because the host thread would then go on with another coroutine while the host thread counts
+    /// as panicking.
     fn is_unwinding() -> bool {
         std::thread::panicking()
     }
@@ -231,7 +232,7 @@ impl Engine {
         self.horizon.set(others.min(interrupt).min(self.limit.get()));
     }
 
-    /// The running simulation's, as random as its seed.
+    /// Returns a random number of the running simulation, as random as the simulation's seed.
     pub(crate) fn random_u64(&self) -> u64 {
         self.task().random.draw()
     }

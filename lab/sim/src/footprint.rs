@@ -25,7 +25,7 @@ pub struct Touch {
     pub address: usize,
     /// The source file of the access.
     pub file: &'static str,
-    /// Its line there.
+    /// The line of the access in the file.
     pub line: u32,
 }
 
@@ -48,9 +48,9 @@ pub(crate) type Record = Footprint;
 pub struct Conflict {
     /// The number of the cache line; the same in every run of the same program.
     pub line: usize,
-    /// The touches of the one.
+    /// The touches of the one operation.
     pub ours: Vec<Touch>,
-    /// The touches of the other.
+    /// The touches of the other operation.
     pub theirs: Vec<Touch>,
 }
 
@@ -85,7 +85,7 @@ impl Footprint {
         self.lines.values().filter(|touches| is_written(touches)).count()
     }
 
-    /// Each line it touched, and how.
+    /// Returns each line that the operation touched, and how.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &BTreeSet<Touch>)> {
         self.lines.iter().map(|(&line, touches)| (line, touches))
     }
@@ -97,7 +97,7 @@ impl Footprint {
         }
     }
 
-    /// Returns the lines that one of the two writes and the other touches.
+    /// Returns the lines that one of the two operations writes and the other operation touches.
     #[must_use]
     pub fn conflicts(&self, other: &Self) -> Vec<Conflict> {
         let mut found = Vec::new();

@@ -3,7 +3,7 @@
 use crate::engine::{Kind, access, current};
 use core::panic::Location;
 
-/// One pause of a spin loop.
+/// Makes one pause of a spin loop.
 #[inline]
 pub fn spin_loop() {
     match current() {

@@ -83,14 +83,14 @@ impl Meter {
         })
     }
 
-    /// A caller's thread has spun for so long.
+    /// Notes that a caller's thread has spun for `time`.
     pub(crate) fn spun(&mut self, caller: usize, time: u64) {
         if let Some((_, sum)) = self.callers.get_mut(caller) {
             *sum += time;
         }
     }
 
-    /// Returns the classes that were taken at least once; nanoseconds that callers spun.
+    /// Returns the classes that were taken at least once, and the nanoseconds that callers spun.
     pub(crate) fn into_stats(self) -> (Vec<LockStat>, Vec<(&'static str, f64)>) {
         let taken = self.classes.into_iter().filter(|class| class.acquisitions + class.contended > 0).collect();
         (taken, self.callers.into_iter().map(|(name, sum)| (name, ns(sum))).collect())

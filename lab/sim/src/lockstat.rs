@@ -7,7 +7,7 @@ fn address<T: ?Sized>(lock: &T) -> usize {
     core::ptr::from_ref(lock).cast::<u8>().addr()
 }
 
-/// A thread tried to take the lock at `lock`, which was not free.
+/// Notes that a thread tried to take the lock at `lock`, which was not free.
 #[inline]
 pub fn contended<T: ?Sized>(lock: &T) {
     if let Some(engine) = current() {
@@ -15,7 +15,7 @@ pub fn contended<T: ?Sized>(lock: &T) {
     }
 }
 
-/// The lock at `lock` was taken.
+/// Notes that the lock at `lock` was taken.
 #[inline]
 pub fn acquired<T: ?Sized>(lock: &T) {
     if let Some(engine) = current() {
@@ -23,7 +23,7 @@ pub fn acquired<T: ?Sized>(lock: &T) {
     }
 }
 
-/// The lock at `lock` is about to be released.
+/// Notes that the lock at `lock` is about to be released.
 #[inline]
 pub fn released<T: ?Sized>(lock: &T) {
     if let Some(engine) = current() {
@@ -31,7 +31,8 @@ pub fn released<T: ?Sized>(lock: &T) {
     }
 }
 
-/// The next lock that the calling thread takes has this name in the statistics, in place of its type.
+/// Names the next lock that the calling thread takes. The statistics show this name in place of the
+/// lock's type.
 #[inline]
 pub fn named(name: impl FnOnce() -> &'static str) {
     if let Some(engine) = current() {
@@ -39,7 +40,7 @@ pub fn named(name: impl FnOnce() -> &'static str) {
     }
 }
 
-/// Counts the thread's spinning for a caller until it is dropped.
+/// Counts the thread's spinning for a caller until the value is dropped.
 #[derive(Debug)]
 #[must_use = "a caller lasts as long as this"]
 pub struct Caller {
@@ -58,7 +59,7 @@ impl Drop for Caller {
     }
 }
 
-/// Until the result is dropped, the calling thread's spinning counts for `name`, as for a function
+/// Counts the calling thread's spinning for `name` until the result is dropped, as for a function
 /// in a profile by callers. Such scopes nest, and end in the reverse order.
 #[inline]
 pub fn caller(name: &'static str) -> Caller {

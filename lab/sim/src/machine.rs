@@ -71,7 +71,7 @@ impl Machine {
         self.nodes * self.cpus_per_node
     }
 
-    /// How many distance classes there are; each vector of [`Miss`] has a number for each.
+    /// Returns the number of distance classes. Each vector of [`Miss`] has a number for each class.
     #[must_use]
     pub fn classes(&self) -> usize {
         if self.nodes == 1 { 1 } else { self.groups.len() + 2 }
@@ -89,11 +89,11 @@ impl Machine {
         unit.unwrap_or(self.groups.len()) + 1
     }
 
-    /// This machine with the first `nodes` of its nodes, as when a run is bound to them: units and
-    /// distance classes that no two of them need are dropped.
+    /// Returns this machine with the first `nodes` of its nodes, as when a run is bound to these
+    /// nodes. Drops the units and distance classes that no two of these nodes need.
     ///
     /// # Errors
-    /// When `nodes` is 0 or more than there are.
+    /// When `nodes` is 0 or more than the machine has.
     pub fn with_nodes(mut self, nodes: usize) -> Result<Self, MachineError> {
         if nodes == 0 || nodes > self.nodes {
             return Err(MachineError::field("nodes", nodes, format!("1 to {} on {}", self.nodes, self.name)));
@@ -107,7 +107,8 @@ impl Machine {
         Ok(self)
     }
 
-    /// This machine with other [`Queue::keep`] and [`Queue::rest`], for a sensitivity study.
+    /// Returns this machine with other [`Queue::keep`] and [`Queue::rest`], for a sensitivity
+    /// study.
     #[must_use]
     pub fn with_queue(mut self, keep: f64, rest: f64) -> Self {
         (self.queue.keep, self.queue.rest) = (keep, rest);

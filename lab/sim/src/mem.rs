@@ -21,7 +21,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// `len` bytes at a multiple of `align`.
+    /// Returns `len` bytes at a multiple of `align`.
     ///
     /// # Panics
     /// If `align` is not a power of two, or `len` is 0.
@@ -40,13 +40,13 @@ impl Mapping {
         self.start
     }
 
-    /// Its length in bytes.
+    /// Returns the length of the mapping in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.layout.size()
     }
 
-    /// Returns whether it has no bytes.
+    /// Returns whether the mapping has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

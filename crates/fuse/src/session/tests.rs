@@ -175,8 +175,6 @@ fn the_kernel_gets_notices_of_what_it_knows_and_of_nothing_else() {
     case.session.forget(f, 1);
     invalidator.inode(F);
     assert_eq!(case.sent(), []);
-    invalidator.subtree(D);
-    assert_eq!(case.sent(), [Sent::All]);
     invalidator.all();
     assert_eq!(case.sent(), [Sent::All]);
 }

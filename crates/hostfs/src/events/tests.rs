@@ -138,26 +138,62 @@ fn a_file_that_got_a_second_name_through_the_mount_is_cached_for_a_time_only() {
 }
 
 #[test]
-fn all_cached_names_of_a_file_that_has_a_new_one_are_looked_up_again() {
+fn the_cached_name_of_a_file_that_has_another_one_is_looked_up_again() {
     let watched = Watched::new();
     let host = |path: &str| watched.source.path().join(path);
     let links = |path: &str| watched.context.attr(Base::CWD, path.as_bytes(), false).unwrap().nlink;
     fs::write(host("first"), b"text").unwrap();
     fs::create_dir(host("dir")).unwrap();
     assert_eq!(links("/first"), 1);
-    fs::hard_link(host("first"), host("second")).unwrap();
-    watched.turn();
-    assert_eq!(links("/second"), 2);
-    fs::remove_file(host("first")).unwrap();
-    fs::write(host("second"), b"TEXT").unwrap();
-    watched.turn();
-    assert_eq!(links("/second"), 1);
     // No event: the directory is not watched yet.
-    fs::hard_link(host("second"), host("dir/third")).unwrap();
-    assert_eq!(links("/dir/third"), 2);
+    fs::hard_link(host("first"), host("dir/second")).unwrap();
+    assert_eq!(links("/dir/second"), 2);
     fs::write(host("other"), b"longer").unwrap();
-    fs::rename(host("other"), host("second")).unwrap();
-    assert_eq!(watched.size("/second"), 6, "the name is looked up again, although no event was read");
+    fs::rename(host("other"), host("first")).unwrap();
+    assert_eq!(watched.size("/first"), 6, "the name is looked up again, although no event was read");
+}
+
+#[test]
+fn a_file_that_had_several_names_is_cached_for_a_time_only() {
+    let (watched, path) = Watched::with_file();
+    let valid = || watched.context.hold(Base::CWD, b"/f", false).unwrap().valid();
+    let other = watched.source.path().join("other");
+    fs::hard_link(&path, &other).unwrap();
+    watched.turn();
+    assert!(matches!(valid(), vfs::Valid::For(_)));
+    fs::remove_file(other).unwrap();
+    fs::write(&path, b"new").unwrap();
+    watched.turn();
+    assert!(matches!(valid(), vfs::Valid::For(_)), "a program may write it by a descriptor of the removed name");
+}
+
+#[test]
+fn a_name_that_other_programs_made_and_removed_after_an_own_removal_is_not_an_own_change() {
+    let watched = Watched::new();
+    let at = &watched.context;
+    let links = || at.hold(Base::CWD, b"/p", false).unwrap().attr_anew().unwrap().nlink;
+    at.mkdir(Base::CWD, b"/p", 0o755).unwrap();
+    at.mkdir(Base::CWD, b"/p/d", 0o755).unwrap();
+    watched.turn();
+    at.rmdir(Base::CWD, b"/p/d").unwrap();
+    watched.turn();
+    fs::create_dir(watched.source.path().join("p/d")).unwrap();
+    assert_eq!(links(), 3);
+    fs::remove_dir(watched.source.path().join("p/d")).unwrap();
+    watched.turn_at(watched.start + DELAY);
+    watched.turn_at(watched.start + 2 * DELAY);
+    assert_eq!(at.attr(Base::CWD, b"/p", false).unwrap().nlink, 2);
+    // Each event in a turn of its own.
+    at.mkdir(Base::CWD, b"/p/d", 0o755).unwrap();
+    watched.turn();
+    at.rmdir(Base::CWD, b"/p/d").unwrap();
+    watched.turn();
+    fs::create_dir(watched.source.path().join("p/d")).unwrap();
+    watched.turn();
+    assert_eq!(links(), 3);
+    fs::remove_dir(watched.source.path().join("p/d")).unwrap();
+    watched.turn();
+    assert_eq!(at.attr(Base::CWD, b"/p", false).unwrap().nlink, 2);
 }
 
 /// The inode numbers of files that an observer must drop.

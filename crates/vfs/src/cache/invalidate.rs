@@ -63,13 +63,12 @@ impl Invalidate for Weak<SuperBlock> {
         });
     }
 
-    fn subtree_changed(&self, node: Option<u64>) {
+    fn all_changed(&self) {
         let Some(sb) = self.upgrade() else { return };
         sb.begin_invalidation();
-        let is_top = |dentry: &Dentry| node.is_none() || dentry.inode().map(Inode::node) == node;
         sb.versions.bump_all();
         sb.for_each(|dentry| {
-            if dentry.object().is_hashed() && is_below(dentry, is_top) {
+            if dentry.object().is_hashed() {
                 dentry.expire(&sb.paths);
             }
         });
@@ -115,12 +114,6 @@ impl SuperBlock {
         }
     }
 
-    /// Marks all names of a file stale.
-    #[cold]
-    pub(crate) fn expire_names_of(&self, node: u64) {
-        self.on_nodes(node, |dentry, _| dentry.expire(&self.paths));
-    }
-
     /// Marks the entry `name` of the directory `dir` stale in the dentry that the directory has
     /// now: it was replaced in the cache during a change of the name.
     #[cold]
@@ -134,20 +127,5 @@ impl SuperBlock {
                 self.lookup_rcu(&guard, dentry, named).into_iter().for_each(|entry| entry.expire(&self.paths));
             }
         });
-    }
-}
-
-/// Returns whether `is_top` holds for `dentry` or a dentry above it. If something moves meanwhile,
-/// the result is arbitrary but harmless.
-fn is_below(dentry: &Dentry, is_top: impl Fn(&Dentry) -> bool) -> bool {
-    let mut at = dentry;
-    loop {
-        if is_top(at) {
-            return true;
-        }
-        match at.parent() {
-            Some(parent) if !core::ptr::eq(parent, at) => at = parent,
-            _ => return false,
-        }
     }
 }

@@ -151,4 +151,16 @@ mod tests {
             assert_eq!(root.dentry().inode().unwrap().is_old(), !returns);
         }
     }
+    #[test]
+    fn a_reply_that_may_be_old_does_not_lengthen_the_time_of_newer_attributes() {
+        let context: Context = Vfs::new(Aging { returns: false }).context();
+        let root = context.hold(Base::CWD, b"/", true).unwrap();
+        let (inode, paths) = (root.dentry().inode().unwrap(), &root.sb().paths);
+        let before = inode.before_request();
+        inode.mark_stale();
+        inode.learn_reply(paths, &attr(), Some(&before), Valid::UntilInvalidated);
+        assert!(inode.has_ttl());
+        inode.learn_reply(paths, &attr(), Some(&inode.before_request()), Valid::UntilInvalidated);
+        assert!(!inode.has_ttl());
+    }
 }

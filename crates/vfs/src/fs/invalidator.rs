@@ -15,8 +15,8 @@ pub(crate) trait Invalidate: Any + Debug + Send + Sync {
     /// As [`Invalidator::inode`].
     fn inode_changed(&self, node: u64);
 
-    /// As [`Invalidator::subtree`]; without a node, as [`Invalidator::all`].
-    fn subtree_changed(&self, node: Option<u64>);
+    /// As [`Invalidator::all`].
+    fn all_changed(&self);
 }
 
 /// Reports to a tree's caches that something changed behind them. Keeps nothing alive; after the file
@@ -54,13 +54,8 @@ impl Invalidator {
         self.0.inode_changed(node);
     }
 
-    /// Marks everything at and below the directory `node` stale. Examines all cached entries.
-    pub fn subtree(&self, node: u64) {
-        self.0.subtree_changed(Some(node));
-    }
-
-    /// Everything is stale.
+    /// Marks everything stale. Examines all cached entries.
     pub fn all(&self) {
-        self.0.subtree_changed(None);
+        self.0.all_changed();
     }
 }

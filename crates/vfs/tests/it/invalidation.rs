@@ -157,39 +157,13 @@ fn a_push_of_an_inode_reaches_all_its_names() {
 }
 
 #[test]
-fn a_push_of_a_subtree_reaches_what_is_below_it_and_nothing_else() {
-    let fs = store(Valid::UntilInvalidated);
-    let (a, b) = (fs.make(ROOT, "a/"), fs.make(ROOT, "b/"));
-    let inner = fs.make(a, "inner/");
-    let nodes = [fs.make(a, "f"), fs.make(inner, "f"), fs.make(b, "f"), fs.make(ROOT, "f")];
-    let vfs = fs.tree();
-    let context = vfs.context();
-    let paths = ["/a/f", "/a/inner/f", "/b/f", "/f"];
-    let sizes = || paths.map(|path| size(&context, path).unwrap());
-    sizes();
-    nodes.iter().for_each(|node| fs.change(*node, |attr| attr.size = 1));
-    fs.invalidator().subtree(a);
-    assert_eq!((sizes(), revalidated(&vfs)), ([1, 1, 0, 0], 4));
-    nodes.iter().for_each(|node| fs.change(*node, |attr| attr.size = 2));
-    fs.invalidator().subtree(ROOT);
-    assert_eq!(sizes(), [2; 4]);
-    nodes.iter().for_each(|node| fs.change(*node, |attr| attr.size = 3));
-    fs.invalidator().all();
-    assert_eq!(sizes(), [3; 4]);
-}
-
-#[test]
 fn a_negative_entry_that_is_pushed_is_asked_about_again() {
     let fs = store(Valid::UntilInvalidated);
     let dir = fs.make(ROOT, "d/");
     let vfs = fs.tree();
     let context = vfs.context();
     type Push = fn(&Store, u64);
-    let pushes: [Push; 3] = [
-        |fs, dir| fs.invalidator().entry(dir, b"x"),
-        |fs, dir| fs.invalidator().subtree(dir),
-        |fs, _| fs.invalidator().all(),
-    ];
+    let pushes: [Push; 2] = [|fs, dir| fs.invalidator().entry(dir, b"x"), |fs, _| fs.invalidator().all()];
     for push in pushes {
         assert_eq!(look(&context, "/d/x"), Err(Errno::ENOENT));
         let node = fs.make(dir, "x");
@@ -284,10 +258,9 @@ fn what_is_mounted_on_a_vanished_name_stays_until_it_is_unmounted() {
 #[test]
 fn a_push_while_the_file_system_is_asked_is_not_lost() {
     type Push = fn(&Store, u64);
-    let pushes: [(&str, Push); 4] = [
+    let pushes: [(&str, Push); 3] = [
         ("inode", |fs, node| fs.invalidator().inode(node)),
         ("entry", |fs, _| fs.invalidator().entry(ROOT, b"f")),
-        ("subtree", |fs, _| fs.invalidator().subtree(ROOT)),
         ("all", |fs, _| fs.invalidator().all()),
     ];
     for (what, push) in pushes {
@@ -351,7 +324,7 @@ fn pushes_from_inside_of_calls_do_not_wait_for_what_the_calls_hold() {
             invalidator.entry(dir, b"f");
             invalidator.inode(dir);
             invalidator.inode(node);
-            invalidator.subtree(dir);
+            invalidator.all();
         }
         Ok(())
     });
@@ -394,10 +367,9 @@ fn pushes_from_other_threads_reach_walks_that_run() {
         }
         for round in 1..=ROUNDS {
             fs.change(node, |attr| attr.size = round);
-            match round % 4 {
+            match round % 3 {
                 0 => fs.invalidator().inode(node),
-                1 => fs.invalidator().subtree(dir),
-                2 => fs.invalidator().entry(dir, b"f"),
+                1 => fs.invalidator().entry(dir, b"f"),
                 _ => fs.invalidator().all(),
             }
         }
@@ -417,7 +389,6 @@ fn a_push_after_the_tree_has_gone_does_nothing() {
     drop(vfs);
     fs.invalidator().inode(node);
     fs.invalidator().entry(ROOT, b"f");
-    fs.invalidator().subtree(ROOT);
     fs.invalidator().all();
 }
 
@@ -436,10 +407,10 @@ fn what_is_mounted_below_a_vanished_directory_stays_reachable_and_goes_with_its_
     fs.remove(dir, "m");
     fs.remove(dir, "f");
     fs.remove(ROOT, "d");
-    fs.invalidator().subtree(ROOT);
+    fs.invalidator().all();
     assert_eq!(look(&context, "/d/m/inside"), Ok(inside));
     context.unmount(Base::CWD, b"/d/m", UnmountFlags::default()).unwrap();
-    fs.invalidator().subtree(ROOT);
+    fs.invalidator().all();
     assert_eq!((look(&context, "/d/m"), look(&context, "/d")), (Err(Errno::ENOENT), Err(Errno::ENOENT)));
     assert_eq!(context.mounts().len(), 1);
 }

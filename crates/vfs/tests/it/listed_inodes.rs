@@ -147,10 +147,9 @@ fn a_kept_listing_serves_only_while_the_cache_has_what_it_lists() {
 #[test]
 fn what_is_invalidated_during_the_listing_is_looked_up() {
     type Push = fn(&Store, u64, u64);
-    let cases: [(&str, Push); 4] = [
+    let cases: [(&str, Push); 3] = [
         ("entry", |store, dir, _| store.invalidator().entry(dir, b"f")),
         ("inode", |store, _, node| store.invalidator().inode(node)),
-        ("subtree", |store, dir, _| store.invalidator().subtree(dir)),
         ("all", |store, _, _| store.invalidator().all()),
     ];
     for (what, push) in cases {

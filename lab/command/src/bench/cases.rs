@@ -106,12 +106,13 @@ impl Site {
         Ok(site)
     }
 
-    /// Components of the paths.
+    /// Returns the number of components of the paths.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The case of another side: `look_up` for each file, which returns whether it found the file.
+    /// Returns the case of the side that is named `side`. The case calls `look_up` for each file,
+    /// and `look_up` returns whether the file was found.
     pub(crate) fn paths_case<'a>(
         &'a self,
         side: &str,

@@ -159,7 +159,8 @@ fn slice(case: &Case<'_>, places: &mut [usize], method: &Method) -> Result<Slice
     Ok(Slice { ns, share })
 }
 
-/// One thread's part of a slice.
+/// Runs one thread's part of a slice: warms up, waits at the gate, and repeats the case's batch
+/// until the slice is over.
 fn work(
     case: &Case<'_>,
     thread: usize,

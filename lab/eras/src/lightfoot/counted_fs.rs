@@ -19,7 +19,7 @@ pub(super) struct Counters {
     own: PerCpu<Own>,
 }
 
-/// One CPU's.
+/// The data of one CPU.
 #[repr(align(128))]
 struct Own {
     /// Files made less files removed.
@@ -39,19 +39,19 @@ impl Counters {
         Self { options: options.clone(), mounts: Mutex::new(()), own }
     }
 
-    /// Files with a name, and the root.
+    /// Returns the number of files that have a name, with the root.
     pub(super) fn files(&self) -> u64 {
         let sum: i64 = self.own.iter().map(|own| own.files.load(Relaxed)).sum();
         u64::try_from(sum + 1).unwrap_or(0)
     }
 
-    /// A mount or an unmount takes its time alone.
+    /// Charges the time of a mount or an unmount, one caller at a time.
     pub(super) fn attach(&self) {
         let _alone = self.mounts.lock();
         prim::cost(self.options.attach_ns);
     }
 
-    /// The calling thread's next read or write takes so long.
+    /// Sets the time that the calling thread's next read or write takes.
     pub(super) fn set_work_ns(&self, ns: u64) {
         self.own.this().work_ns.store(ns, Relaxed);
     }

@@ -84,7 +84,7 @@ pub(crate) trait CountRule: Send + Sync + Sized {
     /// Orders the store of [`Count::reset`].
     const RESET: Ordering;
 
-    /// One more: [`Count::get`].
+    /// Adds one to the count `of`, as the rule requires; see [`Count::get`].
     fn get<R: RawLock>(of: &CountAndLock<R, Self>);
 }
 

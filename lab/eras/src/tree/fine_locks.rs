@@ -134,12 +134,14 @@ impl<F: Fine> FineLocks<F> {
         tree.bucket_of(number).lock.lock()
     }
 
-    /// The write section in which an entry changes, where entries have sequences.
+    /// Begins the write section in which an entry changes. Returns `None` where entries have no
+    /// sequences.
     fn write(entry: &F::Dentry) -> Option<SeqWrite<'_>> {
         (F::SEQUENCE == Sequence::OfEntry).then(|| entry.state().seq.write())
     }
 
-    /// One search of the chain; counted. In a read section.
+    /// Searches the chain once for `name` in `dir`, and counts the entry if there is one. The
+    /// caller is in a read section.
     fn search(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32> {
         tree.chain(dir, name.hash).find(|&at| {
             if !tree.resembles(at, dir, name) {
@@ -155,8 +157,9 @@ impl<F: Fine> FineLocks<F> {
         })
     }
 
-    /// The path by a pass that stores nothing but to the CPU's own mount lock, and, if something moved, by one that keeps
-    /// moves out. The root is sampled, not counted.
+    /// Writes the path of `entry` into `path`. The first pass stores nothing but to the CPU's own
+    /// mount lock. If something moved, a second pass keeps moves out. The root is sampled, not
+    /// counted.
     fn climb_free(tree: &Tree<Self>, fs: &FsStruct, entry: u32, path: &mut Vec<u8>) {
         let guard = tree.domain.read();
         let _mounts = tree.mounts.still();
@@ -191,7 +194,8 @@ impl<F: Fine> FineLocks<F> {
 }
 
 impl<F: Fine> Tree<FineLocks<F>> {
-    /// An inode joins or leaves its chain, on file systems that find inodes by their number (`iget`): not on tmpfs.
+    /// Writes to the chain of an inode that joins or leaves the chain, on file systems that find
+    /// inodes by their number (`iget`): not on tmpfs.
     fn hash_inode(&self, number: u32) {
         if !self.options.is_pinned {
             self.scheme.inode_chains.change(number);

@@ -45,13 +45,14 @@ const LEAVES: usize = 64;
 pub(crate) trait Grace: Send + Sync + 'static {
     fn new() -> Self;
 
-    /// A file was closed. Not in a read section.
+    /// Notes that a file was closed. The caller is not in a read section.
     fn closed(&self, _domain: &RcuDomain) {}
 
-    /// The calling CPU is not in a read section.
+    /// Notes that the calling CPU is not in a read section.
     fn quiescent(&self) {}
 
-    /// Grace periods that ended, files that wait, and files that were freed.
+    /// Calls `visit` with the numbers of grace periods that ended, of files that wait, and of files
+    /// that were freed.
     fn visit_counters(&self, _domain: &RcuDomain, _visit: &mut dyn FnMut(&'static str, u64)) {}
 }
 
@@ -207,7 +208,8 @@ impl Hierarchical {
         self.started.store(last + 1, Release);
     }
 
-    /// The CPU's own files whose grace period has ended are freed, and those behind them wait for the next.
+    /// Frees the CPU's own files whose grace period has ended. The files behind them then wait for
+    /// the next grace period.
     fn advance(&self, own: &Own) {
         // Relaxed, all: the slot is this thread's own; the numbers only grow.
         let ended = self.ended.load(Relaxed);

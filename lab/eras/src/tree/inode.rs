@@ -68,7 +68,7 @@ impl<P: SlowPath, M: RawLock> Inode<P, M> {
         self.mutex.lock()
     }
 
-    /// Makes it a new file or an empty directory.
+    /// Makes the inode a new file or an empty directory.
     pub(crate) fn reset(&self, is_directory: bool) {
         // Relaxed, all here: the inode is not published yet; publishing its entry orders.
         self.is_directory.store(is_directory.into(), Relaxed);
@@ -86,14 +86,14 @@ impl<P: SlowPath, M: RawLock> Inode<P, M> {
         self.links.load(Relaxed)
     }
 
-    /// Names in the directory.
+    /// Returns the number of names in the directory.
     pub(crate) fn names(&self) -> u32 {
         // Relaxed: a number at some moment.
         self.names.load(Relaxed)
     }
 
-    /// A name was added (1), removed (-1), or replaced (0), and `directories` more are below. Under
-    /// `mutex`.
+    /// Notes that a name was added (1), removed (-1), or replaced (0), and that `directories` more
+    /// directories are below. The caller holds `mutex`.
     pub(crate) fn names_changed(&self, names: i32, directories: i32) {
         // Relaxed: under the mutex, so loads and stores do.
         let add = |place: &AtomicU32, by: i32| place.store(place.load(Relaxed).wrapping_add_signed(by), Relaxed);
@@ -104,7 +104,7 @@ impl<P: SlowPath, M: RawLock> Inode<P, M> {
         self.changes.store(self.changes.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// Its last name was removed.
+    /// Notes that the inode's last name was removed.
     pub(crate) fn unlinked(&self) {
         self.links.store(0, Relaxed);
     }

@@ -34,7 +34,7 @@ impl<R: RawLock> InodeChains<R> {
         Self((0..CHAINS).map(|_| Chain { first: AtomicU32::new(0), lock: Lock::new(()) }).collect())
     }
 
-    /// An inode joins its chain or leaves it.
+    /// Writes to the chain of an inode that joins or leaves the chain.
     pub(crate) fn change(&self, number: u32) {
         let chain = &self.0[number.wrapping_mul(0x9E37_79B1) as usize >> 8 & (CHAINS - 1)];
         prim::lockstat::named(|| "chains of inodes");

@@ -60,7 +60,7 @@ pub(crate) trait Mounts: Send + Sync + 'static {
     /// Keeps mounts still.
     fn still(&self) -> Self::Guard<'_>;
 
-    /// A walk crosses a mount point.
+    /// Does the work of a walk that crosses a mount point.
     fn cross(&self);
 
     /// Mounts or unmounts: `change` is done while no thread crosses or holds mounts still.
@@ -71,7 +71,7 @@ pub(crate) trait Mounts: Send + Sync + 'static {
         None
     }
 
-    /// Paths that are held.
+    /// Returns the number of paths that are held.
     fn held(&self) -> i64;
 
     fn visit_locks(&self, visit: &mut dyn FnMut(&Class));

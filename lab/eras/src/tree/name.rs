@@ -124,7 +124,7 @@ impl LongNames {
         key.long.store(NONE, Relaxed);
     }
 
-    /// A block that was reserved, or held a name, is free again.
+    /// Frees a block that was reserved or held a name.
     pub(crate) fn give_back(&self, block: u32) {
         if block != NONE {
             self.free.give(block);

@@ -359,7 +359,7 @@ impl<S: Scheme> Tree<S> {
         Ok(())
     }
 
-    /// The reference of a removed name on its entry ends with the name.
+    /// Ends the reference that a removed name has on its entry, and counts one file less.
     fn name_went(&self, entry: u32) {
         self.files_changed(-1);
         if self.options.is_pinned {
@@ -423,7 +423,7 @@ impl<S: Scheme> Tree<S> {
         Ok(there)
     }
 
-    /// The checks that may forbid the move, but for the contents of a directory that is replaced.
+    /// Fails if the move is forbidden. Does not check the contents of a directory that is replaced.
     fn check_rename(&self, (from, entry): (u32, u32), to: u32, there: Option<u32>, is_slashed: bool) -> Result<()> {
         let is_directory = self.inode(entry).is_directory();
         if !is_directory && is_slashed {
@@ -471,7 +471,7 @@ impl<S: Scheme> Tree<S> {
         number == above
     }
 
-    /// The names in the counted entry `dir`.
+    /// Adds the names in the counted entry `dir` to `names`.
     fn names_in(&self, dir: u32, names: &mut Vec<Vec<u8>>) -> Result<()> {
         if !self.inode(dir).is_directory() {
             return Err(Error::NotDirectory);

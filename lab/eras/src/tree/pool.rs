@@ -35,7 +35,7 @@ pub(crate) struct Pool {
 struct Magazine(SpinLock<Vec<u32>>);
 
 impl Pool {
-    /// All numbers below `count` are free.
+    /// Returns a pool in which all numbers below `count` are free.
     pub(crate) fn new(count: usize) -> Self {
         let count = u32::try_from(count).expect("a table of less than 2^32 entries");
         let batches = (0..count).step_by(BATCH).map(|first| {

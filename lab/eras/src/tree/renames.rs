@@ -60,7 +60,7 @@ pub(crate) struct SeqSpinGuard<'a, R: RawLock> {
 }
 
 impl<R: RawLock, const IS_EXCLUSIVE: bool> SeqSpin<R, IS_EXCLUSIVE> {
-    /// One whose lock has another name in the statistics.
+    /// Returns a [`SeqSpin`] whose lock has the name `name` in the statistics.
     pub(crate) fn with_name(name: &'static str) -> Self {
         Self { lock: GlobalLock::new(name), seq: SeqCount::new() }
     }

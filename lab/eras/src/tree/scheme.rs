@@ -107,9 +107,10 @@ pub(crate) trait Scheme: Sized + Send + Sync + 'static {
         f()
     }
 
-    /// `d_path` of a counted entry into `path`.
+    /// Writes the path of a counted entry into `path`: `d_path`.
     fn reverse_path(tree: &Tree<Self>, fs: &FsStruct, entry: u32, path: &mut Vec<u8>);
 
-    /// A file joins the list of open ones, or leaves it. Not in a read section.
+    /// Notes that a file joins or leaves the list of open files. The caller is not in a read
+    /// section.
     fn file_changed(tree: &Tree<Self>, is_open: bool);
 }

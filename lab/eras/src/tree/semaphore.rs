@@ -273,7 +273,8 @@ impl<P: SlowPath> Semaphore<P> {
         count == WAITING && self.count.compare_exchange(WAITING, taken, Acquire, Relaxed).is_ok()
     }
 
-    /// A writer that has not queued takes the semaphore, past the queue, while or soon after another writer is in.
+    /// Tries to take the semaphore for a writer that has not queued, past the queue, while or soon
+    /// after another writer is in. Returns whether the writer has the semaphore.
     fn spin(&self) -> bool {
         if self.owner.load(Relaxed) == READERS {
             return false;

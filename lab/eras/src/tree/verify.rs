@@ -30,7 +30,8 @@ pub(super) fn verify<S: Scheme>(tree: &Tree<S>) -> Verdict {
     demand(tree.mounts.held() == 0, || format!("the mount is held {} times", tree.mounts.held()))
 }
 
-/// How many children each entry has, by their lists; each used entry but the root must be on one.
+/// Counts the children of each entry, by the lists of children. Fails unless each used entry but
+/// the root is on a list.
 fn children_of_all<S: Scheme>(tree: &Tree<S>, used: &[u32]) -> core::result::Result<Vec<u32>, String> {
     let mut children = vec![0; tree.entries.len()];
     let mut listed = 0;

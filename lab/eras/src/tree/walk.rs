@@ -44,8 +44,8 @@ fn step<S: Scheme>(tree: &Tree<S>, at: u32, component: Component<'_>) -> Result<
 }
 
 impl<S: Scheme> Tree<S> {
-    /// The first steps of every walk for a component in `at`: it checks that it may look it up, and
-    /// hashes. `None`: `..`.
+    /// Takes the first steps of every walk for a component in `at`: checks that the walk may look
+    /// the component up, and hashes the name. Returns `None` for `..`.
     pub(crate) fn look<'p>(&self, at: u32, component: Component<'p>) -> Result<Option<Name<'p>>> {
         if !self.inode(at).is_directory() {
             return Err(Error::NotDirectory);

@@ -87,7 +87,7 @@ impl Containers {
     }
 }
 
-/// One container, from its start to its end.
+/// Runs one container, from its start to its end.
 fn contain(process: &dyn Process, directories: &[String], lookups: usize, user_ns: u64) -> Result<()> {
     directories.iter().try_for_each(|directory| process.mount(directory.as_bytes()))?;
     for lookup in 0..lookups {

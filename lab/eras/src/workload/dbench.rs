@@ -183,7 +183,7 @@ impl Client<'_> {
         }
     }
 
-    /// A read or a write of the file that was opened last.
+    /// Reads or writes the file that was opened last.
     fn transfer(&self, is_write: bool) -> Result<()> {
         let data_ns = self.load.data_ns;
         match self.open.back() {
@@ -194,7 +194,7 @@ impl Client<'_> {
     }
 }
 
-/// The operation must report that the file does not exist.
+/// Fails unless the operation reported that the file does not exist.
 fn expect_missing(answer: Result<()>) -> Result<()> {
     match answer {
         Err(Error::NoEntry) => Ok(()),

@@ -223,7 +223,7 @@ impl Stage for Made<'_, Load> {
 }
 
 impl Load {
-    /// The time of the program and the rest of the kernel for an operation.
+    /// Spends the time that the program and the rest of the kernel take for an operation.
     fn pace(self) {
         pace::user(self.user_ns);
         pace::kernel(self.kernel_ns);

@@ -87,7 +87,7 @@ struct Index<'era> {
 }
 
 impl Index<'_> {
-    /// The part of the tree that worker `index` looks at; never empty.
+    /// Returns the part of the tree that worker `index` looks at. The part is never empty.
     fn share(&self, index: usize) -> &[String] {
         if self.program.is_none() {
             return &self.paths;
@@ -100,7 +100,7 @@ impl Index<'_> {
         }
     }
 
-    /// A worker's step for one file: the closures differ only in whose process it is.
+    /// Does a worker's step for one file. The callers differ only in the process.
     fn step(&self, process: &dyn Process, path: &str) -> Result<()> {
         pace::user(self.load.user_ns);
         process.stat(path.as_bytes())?;

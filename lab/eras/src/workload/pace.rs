@@ -4,17 +4,19 @@
 
 use prim::profile::{Tag, scope};
 
-/// The program computes.
+/// Charges `ns` nanoseconds of the program's computation.
 pub(super) fn user(ns: u64) {
     spend(Tag::User, ns);
 }
 
-/// The kernel does work outside of the directory cache: allocation, permission, copying, the network.
+/// Charges `ns` nanoseconds of the kernel's work outside of the directory cache: allocation,
+/// permission, copying, the network.
 pub(super) fn kernel(ns: u64) {
     spend(Tag::Kernel, ns);
 }
 
-/// The program sleeps: its CPU is free for others.
+/// Makes the program sleep for `ns` nanoseconds. The program's CPU is free for other threads
+/// meanwhile.
 pub(super) fn idle(ns: u64) {
     if ns > 0 {
         prim::idle(ns);

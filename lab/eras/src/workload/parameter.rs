@@ -20,7 +20,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// Its unit; nothing for a plain count.
+    /// Returns the parameter's unit; an empty string for a plain count.
     #[must_use]
     pub fn unit(&self) -> &'static str {
         let last = self.name.rsplit('_').next().unwrap_or_default();

@@ -72,7 +72,7 @@ impl StaticWeb {
         Ok(paths)
     }
 
-    /// The time between two walks, with the lock's other uses somewhere within.
+    /// Spends the time between two walks, with the lock's other uses somewhere within that time.
     fn pause(&self, random: &Random, other: &OpenFile<'_>, path: &mut Vec<u8>) -> Result<()> {
         let think_ns = random.exponential(self.think_ns);
         let before_ns = think_ns * random.below(1001) / 1000;

@@ -73,13 +73,14 @@ pub fn pin(cpu: usize) -> bool {
     sched_setaffinity(None, &set).is_ok()
 }
 
-/// How often a chunk does an operation of about `ns` nanoseconds.
+/// Returns how often a chunk does an operation of about `ns` nanoseconds.
 pub(super) fn chunk_of(ns: f64) -> u32 {
     (CHUNK_NS / ns.max(0.25)).clamp(1.0, 8000.0) as u32
 }
 
-/// Nanoseconds from one operation to the next, of all threads together. `step(thread, chunk)` does
-/// up to `chunk` operations and returns how many it did. `None`: too few bursts were undisturbed.
+/// Measures the nanoseconds from one operation to the next, of all threads together. `step(thread,
+/// chunk)` does up to `chunk` operations and returns their number. Returns `None` if too few bursts
+/// were undisturbed.
 pub(super) fn ns_per_operation(
     pair: Pair,
     threads: usize,

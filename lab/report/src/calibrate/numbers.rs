@@ -42,21 +42,22 @@ pub struct Pingpong {
 }
 
 impl Pingpong {
-    /// One transfer of the line. A turn has two transfers: the waiter's load fetches the line, and
-    /// the waiter's `fetch_add` takes the line from the other CPU, which is reading it.
+    /// Returns the time of one transfer of the line. A turn has two transfers: the waiter's load
+    /// fetches the line, and the waiter's `fetch_add` takes the line from the other CPU, which is
+    /// reading it.
     #[must_use]
     pub fn transfer_ns(&self) -> f64 {
         self.turn_ns / 2.0
     }
 
-    /// `None`: the machine was too busy.
+    /// Measures the times. Returns `None` if the machine was too busy.
     pub(super) fn measure(pair: Pair) -> Option<Self> {
         Some(Self { turn_ns: turn(pair)?, contended_add_ns: add(pair, 2)? })
     }
 }
 
 impl Numbers {
-    /// `None`: the machine was too busy.
+    /// Measures the times. Returns `None` if the machine was too busy.
     pub(super) fn measure(pair: Pair) -> Option<Self> {
         let store_ns = store(pair)?;
         Some(Self {

@@ -24,7 +24,7 @@ const FIT_US: u64 = 300;
 /// The range of `keep` that is searched; values from 0.64 to 1.8 were seen.
 const KEEP_AT_MOST: f64 = 8.0;
 
-/// The host, before its `keep` is fitted.
+/// Returns the host as a machine, before the host's `keep` is fitted.
 pub(super) fn host(numbers: &Numbers, pingpong: Pingpong) -> Machine {
     let transfer = || vec![pingpong.transfer_ns()];
     Machine {
@@ -72,7 +72,7 @@ pub(super) fn host(numbers: &Numbers, pingpong: Pingpong) -> Machine {
     }
 }
 
-/// `machine` with a store buffer.
+/// Returns `machine` with a store buffer.
 pub(super) fn with_buffer(machine: &Machine) -> Machine {
     // Zen 5: 104 stores (AMD's optimization guide); misses as Zen 4's 24 (Chips and Cheese).
     machine.clone().with_window(104, 24)
@@ -94,7 +94,8 @@ pub(super) fn fitted(numbers: &Numbers, pingpong: Pingpong) -> Machine {
     with(fine)
 }
 
-/// Two CPUs that add to one word as fast as they can: from one addition to the next, of both together.
+/// Runs two CPUs that add to one word as fast as they can. Returns the nanoseconds from one
+/// addition to the next, of both CPUs together.
 fn contended_add_ns(machine: &Machine) -> f64 {
     ns_per_section(machine, 2, FIT_US, 0, || {
         let word = Box::new(AtomicU64::new(0));
@@ -102,7 +103,8 @@ fn contended_add_ns(machine: &Machine) -> f64 {
     })
 }
 
-/// The loop on the simulated machine: from one section to the next, of all threads together.
+/// Runs the loop on the simulated machine. Returns the nanoseconds from one section to the next, of
+/// all threads together.
 pub(super) fn loop_ns(machine: &Machine, lock: Kind, data: DataLine, private_ns: u64, threads: usize) -> f64 {
     loops::simulated::visit(lock, data, Simulated { machine, private_ns, threads })
 }
@@ -143,7 +145,7 @@ fn ns_per_section<S: Fn(u64) -> u64 + Send + Sync + 'static>(
 mod tests {
     use super::*;
 
-    /// The results of a processor with near CPUs, and of one with far ones.
+    /// Checks the results of a processor with near CPUs, and of a processor with far CPUs.
     #[test]
     fn the_fitted_host_adds_to_a_contended_word_as_fast_as_the_machine_did() {
         for turn_ns in [50.0, 220.0] {

@@ -121,18 +121,18 @@ impl Grid {
 
 /// Something that must hold of the figures.
 pub struct Claim {
-    /// In a sentence.
+    /// The claim in a sentence.
     pub text: &'static str,
     /// Whether the figures confirm it.
     pub holds: Box<dyn Fn(&Figures<'_>) -> bool>,
-    /// Why it does not hold in every run, if it does not.
+    /// The reason why the claim does not hold in every run, if it does not.
     pub unless: Option<&'static str>,
     /// The claim in a few words, for the summary; only if the claim does not hold in every run.
     pub brief: &'static str,
 }
 
 impl Claim {
-    /// A claim, in a few words `brief`, that does not hold in every run, because of `why`.
+    /// Notes that the claim, in a few words `brief`, does not hold in every run, because of `why`.
     pub(super) fn unless(self, brief: &'static str, why: &'static str) -> Self {
         Self { unless: Some(why), brief, ..self }
     }
@@ -142,7 +142,7 @@ impl Claim {
 pub struct Figure {
     /// The plot's file name, without `.svg`.
     pub name: &'static str,
-    /// Its heading.
+    /// The plot's heading.
     pub title: &'static str,
     /// The content of the figure.
     pub drawing: Drawing,

@@ -171,7 +171,7 @@ fn at_most(a: f64, b: f64) -> bool {
     a.is_nan() || a <= b
 }
 
-/// The change from `before` to `after` in percent.
+/// Returns the change from `before` to `after` in percent.
 fn change(before: f64, after: f64) -> f64 {
     100.0 * (after / before - 1.0)
 }

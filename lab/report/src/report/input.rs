@@ -66,13 +66,13 @@ impl Input {
         Self::new(what, names.iter().map(|name| Number::Parameter(name)).collect::<Vec<Number>>())
     }
 
-    /// How long one read keeps the cache of a node, or a line's home, busy.
+    /// Returns how long one read keeps the cache of a node, or a line's home, busy.
     pub(super) fn occupancies() -> Self {
         let numbers = [Number::Machine("queue.local_occupancy_ns"), Number::Machine("queue.home_occupancy_ns")];
         Self::new("occupancy of a node, and of a line's home", numbers)
     }
 
-    /// How far the simulator lets a CPU run.
+    /// Returns how far the simulator lets a CPU run ahead of the other CPUs.
     pub(super) fn run_ahead() -> Self {
         Self::new("how far a CPU may run ahead of the others", [Number::Other("20 ns")])
             .from("for speed; the figures change by less than 1 % (simulator.md, Speed)")

@@ -3,8 +3,8 @@
 
 use super::{Experiment, Run, shown};
 
-/// The missing parts in the code of `experiment`, a sentence each; `runs` has the runs of all
-/// variations.
+/// Returns the missing parts in the code of `experiment`, a sentence each. `runs` has the runs of
+/// all variations.
 #[must_use]
 pub fn owing(experiment: &Experiment, runs: &[Run]) -> Vec<String> {
     let mut owed: Vec<String> = Vec::new();

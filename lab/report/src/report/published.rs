@@ -37,7 +37,8 @@ impl Published {
         machine.map_or(source.to_owned(), |machine| format!("{source}; {machine}"))
     }
 
-    /// The figure in `column` of the row of table `name` in which each of `keys` has its value.
+    /// Returns the figure in `column` of the row of table `name` in which each key of `keys` has
+    /// its value.
     ///
     /// # Panics
     /// If the figure does not exist.

@@ -28,7 +28,8 @@ pub fn whole(sections: &[Section<'_>], calibrated: Option<&Calibrated>, publishe
     text
 }
 
-/// One page: counts by section, the claims that fail, and where others are ahead.
+/// Returns one page of text: counts by section, the claims that fail, and where another era is
+/// ahead of Lightfoot.
 #[must_use]
 pub fn summary(sections: &[Section<'_>]) -> String {
     let mut text = format!("## What came out and what did not\n\n{}", scores(sections));
@@ -48,7 +49,7 @@ fn medians<'a>(experiment: &'a Experiment, runs: &[Run]) -> super::Figures<'a> {
     experiment.figures_of(&values)
 }
 
-/// Where the outcomes come from.
+/// Returns a text that states where the outcomes come from.
 fn commits(sections: &[Section<'_>]) -> String {
     let mut commits: Vec<&str> = sections.iter().map(|(_, record, _)| record.commit.as_str()).collect();
     commits.sort_unstable();

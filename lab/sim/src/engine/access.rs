@@ -68,7 +68,8 @@ impl Engine {
         self.clock.set(self.clock.get() + cost);
     }
 
-    /// The work before an access that is not an ordinary one. `false`: the access is done.
+    /// Does the work before an access that is not an ordinary access. Returns `false` if the access
+    /// is done.
     #[inline(never)]
     fn prepare(&self, address: usize, kind: Kind, from: &'static Location<'static>) -> bool {
         let mode = self.mode.get();
@@ -95,7 +96,8 @@ impl Engine {
         true
     }
 
-    /// A write that is not charged to any thread must still wake the threads that wait for it.
+    /// Makes an access that is not charged to any thread. A write must still wake the threads that
+    /// wait for the line.
     fn access_uncharged(&self, address: usize, kind: Kind) {
         if kind == Kind::Load {
             return;

@@ -6,7 +6,7 @@ use super::{Engine, mode};
 use crate::profile::Tag;
 
 impl Engine {
-    /// The part of a span of time that is measured.
+    /// Returns the part of a span of time that is measured.
     #[inline]
     pub(crate) fn within(&self, from: u64, to: u64) -> u64 {
         to.min(self.deadline.get()).saturating_sub(from.max(self.warm.get()))
@@ -29,7 +29,7 @@ impl Engine {
         }
     }
 
-    /// Sets the caller that the spinning of the running thread is counted for; returns the one
+    /// Sets the caller that the spinning of the running thread is counted for. Returns the caller
     /// before.
     pub(crate) fn set_caller(&self, caller: usize) -> usize {
         let task = self.task();
@@ -40,7 +40,7 @@ impl Engine {
         task.caller.replace(caller)
     }
 
-    /// Sets the tag of the running thread; returns the one before.
+    /// Sets the tag of the running thread. Returns the tag before.
     pub(crate) fn set_tag(&self, tag: Tag) -> Tag {
         let task = self.task();
         if self.mode.get() & mode::SCHEDULER != 0 {
@@ -57,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// An interrupt that is due on the CPU that runs takes its time.
+    /// Takes the time of an interrupt that is due on the CPU that runs.
     pub(super) fn take_interrupts(&self) {
         let Some(interrupts) = self.config.interrupts else { return };
         let cpu = &self.cpus[self.cpu.get()];
@@ -74,7 +74,7 @@ impl Engine {
         cpu.next_interrupt.set(end + cpu.random.exponential(interrupts.every_ns * super::NS));
     }
 
-    /// Interrupts of a time in which the CPU did nothing that they could delay.
+    /// Skips the interrupts of a time in which the CPU did nothing that interrupts could delay.
     pub(super) fn skip_interrupts(&self, cpu: usize) {
         let Some(interrupts) = self.config.interrupts else { return };
         let cpu = &self.cpus[cpu];

@@ -18,8 +18,8 @@ use super::virtual_cpu::add;
 use super::{Engine, Kind};
 
 impl Engine {
-    /// `cpu` misses `line` now. `Some`: when it gets the line. `None`: it queues, and [`arbitrate`](Self::arbitrate)
-    /// will set its clock.
+    /// Requests a line that `cpu` misses now. Returns the time at which the CPU gets the line.
+    /// Returns `None` if the CPU queues: [`arbitrate`](Self::arbitrate) will set the CPU's clock.
     pub(super) fn request(&self, number: usize, cpu: usize, kind: Kind) -> Option<u64> {
         let line = self.lines.line(number);
         let now = self.clock.get();
@@ -50,7 +50,7 @@ impl Engine {
         None
     }
 
-    /// The home is free: serves one request of the queue.
+    /// Serves one request of the queue when the home is free.
     pub(super) fn arbitrate(&self, number: usize) {
         let line = self.lines.line(number);
         let now = self.clock.get();
@@ -102,7 +102,8 @@ impl Engine {
         oldest
     }
 
-    /// How long the owner keeps the line: the snoop needs that time to reach it. Drawn once per ownership.
+    /// Returns how long the owner keeps the line: the snoop needs that time to reach the owner. The
+    /// time is drawn once per ownership.
     fn keep_time(&self, number: usize, next: usize) -> u64 {
         let line = self.lines.line(number);
         let owner = usize::from(line.owner.get()) - 1;
@@ -148,7 +149,8 @@ impl Engine {
         }
     }
 
-    /// The node's shared cache has the line: served there, at the same time as in other nodes.
+    /// Serves a load from the node's shared cache, which has the line. Other nodes serve loads at
+    /// the same time.
     fn read_in_node(&self, number: usize, cpu: usize, now: u64) -> u64 {
         let line = self.lines.line(number);
         let slot = &self.shared[self.places.node(cpu) * 64 + number % 64];
@@ -160,7 +162,8 @@ impl Engine {
         start + self.costs.load_shared[0]
     }
 
-    /// One transaction that starts now; returns the time at which the requester gets the line.
+    /// Makes one transaction, which starts at `start`. Returns the time at which the requester gets
+    /// the line.
     fn transact(&self, number: usize, cpu: usize, kind: Kind, start: u64, was_queued: bool) -> u64 {
         let line = self.lines.line(number);
         if line.home.get() == 0 {
@@ -172,7 +175,8 @@ impl Engine {
         }
     }
 
-    /// A transfer, unloaded or not.
+    /// Returns the time of a transfer. A request that was queued takes a fraction of the unloaded
+    /// latency.
     fn transfer(&self, latency: u64, was_queued: bool) -> u64 {
         if was_queued { latency * self.costs.rest / 256 } else { latency }
     }
@@ -259,7 +263,7 @@ impl Engine {
         }
     }
 
-    /// The private cache of `cpu` drops a line. A cache that the node shares keeps it.
+    /// Drops a line from the private cache of `cpu`. A cache that the node shares keeps the line.
     fn evict(&self, number: usize, cpu: usize) {
         add(&self.counts.evictions, 1);
         let line = self.lines.line(number);

@@ -124,7 +124,8 @@ impl Places {
         usize::from(self.distance[a * self.nodes + b])
     }
 
-    /// The classes from `node` to the nearest and to the farthest of a set of nodes that is not empty.
+    /// Returns the distance classes from `node` to the nearest and to the farthest node of `set`,
+    /// which is not empty.
     #[inline]
     pub(crate) fn range(&self, node: usize, mut set: u64) -> (usize, usize) {
         let (mut nearest, mut farthest) = (usize::MAX, 0);

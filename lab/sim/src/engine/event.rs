@@ -29,7 +29,7 @@ impl Events {
         Self { heap: RefCell::default(), next: Cell::new(NEVER) }
     }
 
-    /// When the next is due.
+    /// Returns the time at which the next event is due.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
         self.next.get()

@@ -130,7 +130,8 @@ impl Engine {
         self.dequeue(victim)
     }
 
-    /// The thread that runs gives its CPU up, now, for the next one if there is any.
+    /// Takes the CPU from the thread that runs, now, and gives the CPU to the next thread if there
+    /// is one.
     pub(super) fn release_cpu(&self) {
         let (cpu, now) = (self.cpu.get(), self.clock.get());
         self.settle(self.task(), now);
@@ -150,7 +151,7 @@ impl Engine {
         }
     }
 
-    /// Makes sure that the slice of the CPU's thread ends, because others wait.
+    /// Makes sure that the slice of the CPU's thread ends, because other threads wait.
     pub(super) fn arm_slice_end(&self, cpu: usize, now: u64) {
         let this = &self.cpus[cpu];
         if this.is_armed.get() || this.is_put_off.get() || this.is_idle() {
@@ -165,7 +166,7 @@ impl Engine {
         self.at(end.max(now), Event::SliceEnd { cpu: cpu as u32, switches: this.switches.get() });
     }
 
-    /// A slice is over: the next thread of the queue, if there is one, gets the CPU.
+    /// Ends a slice: gives the CPU to the next thread of the queue if there is one.
     pub(super) fn end_slice(&self, cpu: usize, switches: u32) {
         let this = &self.cpus[cpu];
         if this.switches.get() != switches || this.is_idle() {
@@ -220,7 +221,7 @@ impl Engine {
         }
     }
 
-    /// The reason for the delay of the slice's end may be over.
+    /// Schedules the end of the slice again if the reason for its delay is over.
     pub(super) fn resume_slice_end(&self) {
         let cpu = self.cpu.get();
         let this = &self.cpus[cpu];
@@ -231,7 +232,7 @@ impl Engine {
         }
     }
 
-    /// The thread that runs keeps its CPU from here on, or does so once less.
+    /// Makes the thread that runs keep its CPU from here on, or undoes one such call.
     pub(crate) fn keep_cpu(&self, keep: bool) {
         let depth = &self.task().keeps_cpu;
         depth.set(if keep { depth.get() + 1 } else { depth.get() - 1 });
@@ -240,7 +241,7 @@ impl Engine {
         }
     }
 
-    /// The thread that runs lets others go first (`sched_yield`).
+    /// Lets other threads run before the thread that runs (`sched_yield`).
     pub(crate) fn yield_now(&self) {
         if self.mode.get() & super::mode::SCHEDULER != 0 {
             return self.note_unwatchable();

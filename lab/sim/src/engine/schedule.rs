@@ -87,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// The next event happens.
+    /// Handles the next event.
     fn happen(&self) {
         let Some((time, event)) = self.events.pop() else { return };
         self.clock.set(time);
@@ -99,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// The thread of `cpu` continues.
+    /// Continues the thread of `cpu`.
     fn go_on(&self, cpu: usize, time: u64) {
         self.tree.set(cpu, NEVER);
         self.clock.set(time);
@@ -134,8 +134,8 @@ impl Engine {
         }
     }
 
-    /// The host thread returns to the scheduler; the call returns when the thread's clock is the
-    /// least.
+    /// Suspends the thread that runs: the host thread returns to the scheduler. The call returns
+    /// when the thread's clock is the least.
     pub(super) fn suspend(&self) {
         let yielder = self.task().yielder.get();
         // SAFETY: the thread that runs set the pointer when it began; the yielder is on this
@@ -143,7 +143,8 @@ impl Engine {
         unsafe { &*yielder }.suspend(());
     }
 
-    /// The clock of the thread that runs has passed the horizon: others go first, interrupts take their time.
+    /// Lets other threads run first and interrupts take their time, because the clock of the thread
+    /// that runs has passed the horizon.
     #[inline(never)]
     pub(super) fn turn(&self) {
         if self.mode.get() & mode::SCHEDULER != 0 || Self::is_unwinding() {
@@ -154,7 +155,7 @@ impl Engine {
         self.wait_for_turn();
     }
 
-    /// Far beyond its end a run is not going to come to one.
+    /// Stops a run that is far beyond its end: such a run is not going to end.
     fn check_limit(&self, now: u64) {
         if now > self.limit.get() && !self.has_failed.get() {
             let message = format!("the run is not over at {}: {}", self.describe_time(), self.describe_tasks());
@@ -162,7 +163,8 @@ impl Engine {
         }
     }
 
-    /// As [`turn`](Self::turn), without interrupts: in the middle of an access.
+    /// Lets other threads run first, as [`turn`](Self::turn) does, but without interrupts: in the
+    /// middle of an access.
     pub(super) fn wait_for_turn(&self) {
         let now = self.clock.get();
         self.check_limit(now);
@@ -219,7 +221,7 @@ impl Engine {
         format!("deadlock at {}, nobody can run: {}", self.describe_time(), self.describe_tasks())
     }
 
-    /// Every thread that has not ended, and its state.
+    /// Describes every thread that has not ended, and the thread's state.
     fn describe_tasks(&self) -> String {
         let mut all = Vec::new();
         for task in self.tasks().filter(|task| Self::is_blocked(task.state.get())) {

@@ -109,7 +109,8 @@ impl Engine {
         epoch.get()
     }
 
-    /// A sleeper will run after the wake latency; one that is not asleep yet stays awake.
+    /// Wakes a sleeper, which will run after the wake latency. A thread that is not asleep yet
+    /// stays awake.
     fn wake(&self, thread: u32) {
         let task = self.task_of(thread);
         let epoch = self.next_epoch(thread);
@@ -123,7 +124,7 @@ impl Engine {
         }
     }
 
-    /// The time of a wake has come.
+    /// Handles a wake whose time has come.
     pub(super) fn woken(&self, thread: u32, epoch: u32) {
         let task = self.task_of(thread);
         if task.epoch.get() != epoch {
@@ -173,7 +174,7 @@ impl Engine {
         self.task_of(thread).state.get() == State::Done
     }
 
-    /// The thread that runs has ended.
+    /// Ends the thread that runs, and wakes the threads that join it.
     pub(super) fn finish(&self) {
         let task = self.task();
         task.state.set(State::Done);

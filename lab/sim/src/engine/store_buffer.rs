@@ -29,7 +29,7 @@ struct Store {
     line: u32,
     /// The address of the eight bytes that hold the stored value.
     word: usize,
-    /// When its line arrives; a store that hit: when it was issued.
+    /// When the store's line arrives. For a store that hit: when the store was issued.
     arrives: u64,
     retires: u64,
 }
@@ -38,7 +38,7 @@ struct Store {
 pub(super) struct StoreBuffer(RefCell<VecDeque<Store>>);
 
 impl StoreBuffer {
-    /// For `entries` stores; it does not grow beyond.
+    /// Returns a buffer for `entries` stores. The buffer does not grow beyond.
     pub(super) fn new(entries: usize) -> Self {
         Self(RefCell::new(VecDeque::with_capacity(entries)))
     }
@@ -51,7 +51,7 @@ impl StoreBuffer {
         }
     }
 
-    /// When the oldest retires.
+    /// Returns the time at which the oldest store retires.
     fn first_retires(&self) -> u64 {
         self.0.borrow().front().map_or(0, |store| store.retires)
     }
@@ -95,8 +95,8 @@ impl Engine {
         &self.cpus[self.cpu.get()]
     }
 
-    /// The wait of an access before it begins, while stores are in the buffer. `true`: a load that
-    /// is over, because the buffer has the value.
+    /// Makes an access wait before the access begins, while stores are in the buffer. Returns
+    /// `true` for a load that is over, because the buffer has the value.
     #[inline(never)]
     pub(super) fn pass_stores(&self, number: usize, address: usize, kind: Kind) -> bool {
         if Self::is_unwinding() {
@@ -121,7 +121,7 @@ impl Engine {
         false
     }
 
-    /// A miss begins only while fewer others than the CPU can have are in flight.
+    /// Waits until fewer misses are in flight than the CPU can have, so that a miss may begin.
     pub(super) fn await_free_miss(&self) {
         while self.has_stores() {
             let (misses, first) = self.this_cpu().stores.misses(self.clock.get());
@@ -132,13 +132,13 @@ impl Engine {
         }
     }
 
-    /// Waits until all stores of the CPU have retired: a fence, a locked instruction.
+    /// Waits until all stores of the CPU have retired, as a fence or a locked instruction does.
     pub(super) fn drain(&self) {
         self.stall_until(self.retires.get());
     }
 
-    /// A store whose line arrives at `arrives`, or is there: it is put into the buffer, and the CPU
-    /// continues.
+    /// Puts a store into the buffer, and lets the CPU continue. The store's line arrives at
+    /// `arrives`, or is there.
     pub(super) fn buffer_store(&self, number: usize, address: usize, arrives: u64) {
         let (this, line, now) = (self.this_cpu(), self.lines.line(number), self.clock.get());
         this.stores.retire(now);
@@ -153,7 +153,7 @@ impl Engine {
         self.clock.set(now + self.costs.store);
     }
 
-    /// The CPU waits, in the middle of an instruction.
+    /// Makes the CPU wait until `time`, in the middle of an instruction.
     fn stall_until(&self, time: u64) {
         let now = self.clock.get();
         if time <= now || Self::is_unwinding() {

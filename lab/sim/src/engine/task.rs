@@ -128,7 +128,8 @@ impl Task {
         }
     }
 
-    /// Returns the lines that the condition has read so far, with the versions it saw.
+    /// Returns the lines that the condition has read so far, with the versions that the condition
+    /// saw.
     pub(crate) fn watched(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.watched[..self.watching.get()].iter().map(Cell::get)
     }
@@ -139,7 +140,7 @@ impl Task {
         self.is_unwatchable.set(false);
     }
 
-    /// The condition has read a line.
+    /// Notes that the condition has read a line.
     pub(crate) fn watch(&self, line: usize, version: u32) {
         let known = self.watching.get();
         if known < WATCHED {

@@ -38,7 +38,7 @@ impl Tree {
         }
     }
 
-    /// The clock of a CPU.
+    /// Returns the clock of a CPU.
     #[inline]
     pub(crate) fn time_of(&self, cpu: usize) -> u64 {
         let key = self.keys[self.leaves + cpu].get();
@@ -52,7 +52,8 @@ impl Tree {
         if key == NEVER { NEVER } else { key >> CPU_BITS }
     }
 
-    /// Whose it is; meaningless if it is [`NEVER`].
+    /// Returns the CPU that has the least clock. The result is meaningless if that clock is
+    /// [`NEVER`].
     #[inline]
     pub(crate) fn cpu(&self) -> usize {
         ((self.keys[1].get() & ((1 << CPU_BITS) - 1)) ^ self.tie.get()) as usize

@@ -78,7 +78,8 @@ impl Engine {
         }
     }
 
-    /// Nobody else runs while a thread unwinds, so the awaited event would never come.
+    /// Suspends the thread for good if the thread unwinds: no other thread runs meanwhile, so the
+    /// awaited event would never come.
     fn give_up_if_unwinding(&self) {
         if Self::is_unwinding() {
             self.task().state.set(State::Stuck);
@@ -86,7 +87,8 @@ impl Engine {
         }
     }
 
-    /// The condition has read the clock or another value that no line shows: it must not park.
+    /// Notes that the condition has read the clock or another value that no line shows. The thread
+    /// must not park on such a condition.
     pub(crate) fn note_unwatchable(&self) {
         if self.mode.get() & (mode::WATCHING | mode::SCHEDULER) != 0 {
             self.task().is_unwatchable.set(true);
@@ -102,7 +104,8 @@ impl Engine {
         }
     }
 
-    /// An access by a condition that the scheduler evaluates: the line that changed is here, others must be hits.
+    /// Makes an access of a condition that the scheduler evaluates. The line that changed is here;
+    /// accesses to other lines must be hits.
     pub(super) fn access_of_condition(&self, address: usize, kind: Kind) {
         let (task, number) = (self.task(), self.lines.number(address));
         if kind != Kind::Load {
@@ -177,7 +180,8 @@ impl Engine {
         }
     }
 
-    /// A CPU of `node` has written to the line: its waiters see that, each after a while.
+    /// Wakes the waiters of a line to which a CPU of `node` has written. Each waiter sees the write
+    /// after a while.
     pub(super) fn wake_spinners(&self, number: usize, node: usize, at: u64) {
         let line = self.lines.line(number);
         while line.waiters.get() != 0 {

@@ -37,7 +37,7 @@ pub fn presets() -> Vec<Machine> {
     PRESETS.iter().map(|(_, text)| parse(text)).collect()
 }
 
-/// A test parses every preset, so this does not panic.
+/// Parses a preset. A test parses every preset, so the call does not panic.
 fn parse(text: &str) -> Machine {
     Machine::from_toml(text).expect("the presets are valid")
 }

@@ -17,10 +17,9 @@ const DIRS: [&str; 3] = ["one", "two", "a-directory-of-more-than-sixteen"];
 
 fn mark_stale(invalidator: &Invalidator, dirs: &[u64], rng: &mut Rng) {
     let dir = rng.pick(dirs);
-    match rng.below(4) {
+    match rng.below(3) {
         0 => invalidator.entry(dir, format!("own-{}-{}", rng.below(4), rng.below(6)).as_bytes()),
         1 => invalidator.inode(dir),
-        2 => invalidator.subtree(dir),
         _ => invalidator.all(),
     }
 }

@@ -56,10 +56,10 @@ impl<'a> Lookup<'a, '_> {
             sb.add_in(&sb.domain.read(), names, slot, dir, named, &new.into());
             return Ok(None);
         }
-        if new.valid != Valid::UntilInvalidated && !inode.has_ttl() {
+        if new.valid != Valid::UntilInvalidated {
             // The file system may treat a file with several names otherwise than a file with one:
-            // the other names' validity is from the time when the file had one.
-            sb.expire_names_of(new.node);
+            // the first name's validity is from the time when the file had one.
+            first.expire(&sb.paths);
         }
         sb.renew_inode(first, &inode, new, None);
         sb.add_alias(names, slot, dir, named, inode, new.valid);

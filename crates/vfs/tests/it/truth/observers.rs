@@ -71,7 +71,6 @@ fn observers_hear_of_what_the_cache_knows_and_of_nothing_after_their_end() {
         (Box::new(|| tell.inode(node)), vec![Heard::Inode(f)]),
         (Box::new(|| tell.inode(dir)), vec![Heard::Inode(d)]),
         (Box::new(|| tell.inode(unknown)), vec![]),
-        (Box::new(|| tell.subtree(dir)), vec![Heard::All]),
         (Box::new(|| tell.all()), vec![Heard::All]),
     ];
     for left in [2, 1, 0] {

@@ -168,7 +168,7 @@ const CASES: &[(&str, Change, Fate)] = &[
         |w| {
             let dir = w.store.node("a/b");
             w.store.make(dir, "none");
-            w.store.invalidator().subtree(dir);
+            w.store.invalidator().inode(dir);
         },
         Die(&["/a/b/none", "/a/b/none/"]),
     ),

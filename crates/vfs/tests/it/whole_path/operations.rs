@@ -333,7 +333,7 @@ fn each_operation_makes_the_entries_useless_that_it_must_and_no_file_s_change_an
 
 #[test]
 fn what_a_file_system_invalidates_is_not_found_by_the_table() {
-    let cases: [(&str, Change, Fate); 7] = [
+    let cases: [(&str, Change, Fate); 6] = [
         ("the name of a directory", |w| w.store.invalidator().entry(w.store.node("a"), b"b"), AT_B),
         ("the name of the file", |w| w.store.invalidator().entry(w.store.node("a/b/c"), b"f"), OnlyDie(&["/a/b/c/f"])),
         ("a directory", |w| w.store.invalidator().inode(w.store.node("a/b")), AT_B),
@@ -343,7 +343,6 @@ fn what_a_file_system_invalidates_is_not_found_by_the_table() {
             |w| w.store.invalidator().inode(w.store.node("a/o/h2")),
             OnlyDie(&["/a/o/h2", "/a/b/c/h1"]),
         ),
-        ("a subtree", |w| w.store.invalidator().subtree(w.store.node("a/b")), AT_B),
         ("all", |w| w.store.invalidator().all(), Die(&PATHS)),
     ];
     for (name, change, fate) in cases {

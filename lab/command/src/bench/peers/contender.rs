@@ -23,18 +23,18 @@ pub(super) trait Peer: Sync {
     /// Adds a directory or a file, whose parent is there. Peers that can keep any value keep `metadata`.
     fn add(&mut self, path: &str, metadata: Metadata);
 
-    /// The operation that is measured.
+    /// Looks `path` up. This is the operation that is measured.
     fn metadata(&self, path: &str) -> Option<Self::Metadata>;
 
     /// Returns the length in bytes that `metadata` holds.
     fn len(metadata: &Self::Metadata) -> u64;
 }
 
-/// One row of the table.
+/// A row of the table.
 pub(crate) struct Contender {
-    /// Its name in cases and in JSON.
+    /// The contender's name in cases and in JSON.
     pub(crate) name: &'static str,
-    /// Its name in the table.
+    /// The contender's name in the table.
     pub(crate) title: &'static str,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Each with the directories and files of `tree`, as `ram` has them.
+    /// Fills each peer with the directories and files of `tree`, with the metadata that `ram` has.
     pub(super) fn of(tree: &Tree, ram: &RamCopy) -> Result<Self, Error> {
         let entries: Vec<(&str, Metadata)> =
             tree.entries.iter().map(|entry| in_memory(entry, ram)).collect::<Result<_, Error>>()?;

@@ -16,13 +16,15 @@ struct Shape {
     salt: u32,
 }
 
-/// Four trees under one root: 9,984 files each at the depths 1, 4, 8 and 16; 39 in each directory but for depth 1.
+/// Returns four trees under one root, with 9,984 files each at the depths 1, 4, 8 and 16. Each
+/// directory has 39 files, but for depth 1.
 pub(crate) fn hot() -> Tree {
     let shapes = HOT_DEPTHS.map(|depth| Shape::new(8, 39, depth));
     tree("synthetic (9,984 files at each of the depths 1, 4, 8, 16; 8-character names)", &shapes)
 }
 
-/// One tree of 2^20 files at depth 8, 32 in each directory; or the next power of two that holds `files`.
+/// Returns one tree with files at depth 8, 32 in each directory. The tree has 2^20 files by
+/// default, or the next power of two that holds `files`.
 pub(crate) fn cold(files: usize) -> Tree {
     let bits = files.div_ceil(32).max(2).next_power_of_two().trailing_zeros() as usize;
     let shape = Shape::new(bits, 32, COLD_DEPTH);
@@ -31,7 +33,8 @@ pub(crate) fn cold(files: usize) -> Tree {
 }
 
 impl Shape {
-    /// 2^`bits` directories at the last level but one with `files` files each; the files are at `depth`.
+    /// Returns a shape with 2^`bits` directories at the last level but one. Each of these
+    /// directories has `files` files, and the files are at `depth`.
     fn new(bits: usize, files: usize, depth: usize) -> Self {
         let levels = depth - 1;
         let fan_out = if levels == 0 {

@@ -113,7 +113,7 @@ fn clients_label(machine: &str, era: &str, clients: usize) -> String {
     format!("{machine}, {era}, {clients} clients, 1 = linux-2.6.32 with 1")
 }
 
-/// The mount list out of the way.
+/// Returns the experiment of dbench without the mount list.
 pub(super) fn without_statvfs(published: &Published) -> Experiment {
     let machines =
         [("opteron2", "dbench_statfs_2009", &OPTERON[..]), ("nehalem-ex", "dbench_statfs_nehalem_2009", &NEHALEM[..])];

@@ -78,7 +78,7 @@ pub(super) fn experiment(published: &Published) -> Experiment {
     }
 }
 
-/// The patched kernel without the mount list.
+/// Returns the rows of the patched kernel without the mount list.
 fn statfs_rows(published: &Published) -> Vec<Row> {
     let of = |clients: usize| [("clients", Key::Number(clients as i64))];
     let mut rows = vec![Row::base(ratio_label(1))];

@@ -17,7 +17,7 @@ const REMARKS: &str = "The published shares are those of one program on one mach
     short holds. Where the lock is never busy (80 us) or always (5 us), it makes no difference beyond the scatter of seeds. \
     Whether a run gets into the jam that the change ended is partly chance, so only the direction is claimed.";
 
-/// One point of the sweep, as the table names it.
+/// Returns each point of the sweep, with the point's name in the table.
 fn regimes() -> impl Iterator<Item = (String, u64, u64, u64)> {
     USER_US.into_iter().flat_map(|user| {
         HOLD_NS.into_iter().flat_map(move |hold| {

@@ -65,7 +65,7 @@ pub(super) fn experiment() -> Experiment {
     }
 }
 
-/// One load with each number of CPUs.
+/// Returns a table of one load with each number of CPUs.
 fn grid((machine, workload, what, numbers): (&str, &str, &str, [usize; 3])) -> Grid {
     let head = numbers.map(|cpus| format!("{cpus} CPUs"));
     Grid::new(
@@ -75,7 +75,8 @@ fn grid((machine, workload, what, numbers): (&str, &str, &str, [usize; 3])) -> G
     )
 }
 
-/// Returns whether each of so many CPUs has at least this part of the rate of one.
+/// Returns whether, for each pair of `least`, each of so many CPUs has at least this part of the
+/// rate of one CPU.
 fn keeps(figures: &Figures<'_>, machine: &str, workload: &str, least: &[(usize, f64)]) -> bool {
     let rate = |cpus| figures.of(&label(machine, workload, cpus));
     least.iter().all(|&(cpus, part)| rate(cpus) >= part * rate(1))
