@@ -272,9 +272,3 @@ impl Drop for Mount {
         }
     }
 }
-
-impl core::fmt::Debug for Mount {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Mount").field("id", &self.id).finish_non_exhaustive()
-    }
-}

@@ -208,7 +208,6 @@ pub(crate) struct Change {
 
 /// The way from a changed thing up to the root, as far as a watch may cover it. With each step the caller leaves a `D`, by
 /// which it decides later whether a watcher may see the names in that directory.
-#[derive(Debug)]
 pub(crate) struct Trail<D> {
     /// The number of steps that can matter.
     reach: usize,
@@ -217,7 +216,6 @@ pub(crate) struct Trail<D> {
     names: Vec<u8>,
 }
 
-#[derive(Debug)]
 struct TrailStep<D> {
     key: u64,
     /// The length of the path from this place to the changed thing, in `names`.
@@ -255,7 +253,6 @@ impl<D> Trail<D> {
 }
 
 /// The data that a watch and the table of watched places share.
-#[derive(Debug)]
 struct Watcher {
     scope: Scope,
     /// Of the thread that began to watch.
@@ -264,7 +261,6 @@ struct Watcher {
 }
 
 /// The watched places of one tree.
-#[derive(Debug)]
 pub(crate) struct Watches {
     /// Watches, of either scope, and observers of changes.
     count: AtomicU32,

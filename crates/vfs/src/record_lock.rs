@@ -125,7 +125,7 @@ struct TableId {
 
 type Tables = BTreeMap<TableId, LockTable>;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shard {
     /// The number of tables.
     count: AtomicUsize,
@@ -133,7 +133,6 @@ struct Shard {
 }
 
 /// The advisory locks of one tree's files.
-#[derive(Debug)]
 pub(crate) struct RecordLocks {
     shards: [Shard; SHARDS],
 }

@@ -223,17 +223,17 @@ impl Context {
             view: view(tree.table(), &guard),
             key: tree.key,
             root: held.root(),
-            cred: held.cred(),
-            resolve: held.resolve(),
+            cred: &held.cred,
+            resolve: held.resolve,
             fresh: held.fresh(),
-            links: held.links(),
+            links: held.links,
         };
         let before = PreviousStep::none();
-        let from = (held.sample(), usize::from(held.rest().first() == Some(&b'/')));
-        let walked = walk.walk_on(from, held.rest(), &before);
+        let from = (held.sample(), usize::from(held.rest.first() == Some(&b'/')));
+        let walked = walk.walk_on(from, &held.rest, &before);
         let stopped = walked.map_or_else(|stopped| stopped, |at| (at, RunEnd::End));
-        let interrupted = Interrupted { walk, timeout: held.timeout(), stopped, before };
-        let further = match conclude_and_take(interrupted, held.rest(), follow, take) {
+        let interrupted = Interrupted { walk, timeout: held.timeout, stopped, before };
+        let further = match conclude_and_take(interrupted, &held.rest, follow, take) {
             Concluded::Done(taken) => return Some(taken),
             Concluded::GoOn(further) => further,
             Concluded::Lost => return None,

@@ -16,6 +16,11 @@ pub const PATH_MAX: usize = 4095;
 /// Longest name, in bytes.
 pub const NAME_MAX: usize = 255;
 
+/// Returns whether `name` can be the name of an entry.
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..") && name.len() <= NAME_MAX && !name.iter().any(|byte| matches!(byte, 0 | b'/'))
+}
+
 /// A name of at most 16 bytes: its bytes in two little-endian words, padded with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ShortName {

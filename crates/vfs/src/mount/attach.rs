@@ -4,6 +4,7 @@ use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::cache::mountpoints::Mountpoints;
 use crate::cache::tree::Tree;
+use crate::mount::mounted_on::Children;
 use crate::mount::{Attachment, Mount, Owned, address};
 use crate::slots::dentry::Dentry;
 use crate::slots::slot::DentryRef;
@@ -40,8 +41,8 @@ impl<'t> LockedMounts<'t> {
         let attachment = Attachment { parent: parent.clone(), mountpoint: Some(pinned) };
         child.attached.set(&sb.domain, Some(attachment));
         let guard = sb.domain.read();
-        let children = parent.children.load(&guard).cloned().unwrap_or_default();
-        parent.children.set(&sb.domain, Some(children.with(address(mountpoint), child.clone())));
+        let children = Children::with(parent.children.load(&guard), address(mountpoint), child.clone());
+        parent.children.set(&sb.domain, Some(children));
         Ok(())
     }
 
@@ -68,7 +69,7 @@ impl<'t> LockedMounts<'t> {
         let _change = child.sb.paths.change_mounts(mountpoint);
         let children = parent.children.load(&guard)?.without(address(mountpoint));
         // The old table owns the mount.
-        parent.children.set_sized(domain, (!children.is_empty()).then_some(children), |_| Mount::BYTES);
+        parent.children.set_sized(domain, children, |_| Mount::BYTES);
         self.0.unmark(&child.sb.paths, mountpoint);
         child.attached.set(domain, None);
         Some(owned)
@@ -76,20 +77,23 @@ impl<'t> LockedMounts<'t> {
 
     /// Detaches `top` and every mount below it, each from its parent. Held places on them stay usable.
     pub(crate) fn dissolve(&mut self, top: &Owned) -> Vec<Owned> {
-        let mut all = vec![top.clone()];
-        let mut next = 0;
-        while next < all.len() {
-            let children = {
-                let guard = top.sb.domain.read();
-                all[next].children(&guard)
-            };
-            all.extend(children);
-            next += 1;
-        }
+        let all = subtree(top);
         for mount in all.iter().rev() {
             mount.set_namespace(0);
             drop(self.detach(mount));
         }
         all
     }
+}
+
+/// Returns `top` and all mounts below it, parents before children.
+pub(super) fn subtree(top: &Owned) -> Vec<Owned> {
+    let mut all = vec![top.clone()];
+    let mut next = 0;
+    while let Some(mount) = all.get(next) {
+        let children = mount.children(&top.sb.domain.read());
+        all.extend(children);
+        next += 1;
+    }
+    all
 }

@@ -102,7 +102,7 @@ impl Context {
     /// Returns the credentials of this context.
     #[must_use]
     pub fn credentials(&self) -> Credentials {
-        (*self.state.load(&self.tree.domain.read()).cred).clone()
+        self.cred_and_timeout().0
     }
 
     /// Replaces the credentials. A running walk finishes with the old ones, including the last check of an
@@ -133,9 +133,11 @@ impl Context {
         self.replace(|state| state.timeout = timeout_of(timeout));
     }
 
-    /// Returns the most that an operation waits for its file system.
-    pub(crate) fn timeout(&self) -> Timeout {
-        self.state.load(&self.tree.domain.read()).timeout
+    /// Returns the credentials, and the most that an operation waits for its file system.
+    pub(crate) fn cred_and_timeout(&self) -> (Credentials, Timeout) {
+        let guard = self.tree.domain.read();
+        let state = self.state.load(&guard);
+        ((*state.cred).clone(), state.timeout)
     }
 
     /// Returns the protections of links and files in sticky directories.

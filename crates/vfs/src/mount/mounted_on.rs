@@ -20,24 +20,12 @@ const LEVEL: u32 = 5;
 const ALIKE: u32 = size_of::<crate::slots::dentry::Dentry>().trailing_zeros();
 
 /// See the [module documentation](self).
-pub(super) struct Children<V>(Option<Arc<Node<V>>>);
+pub(super) struct Children<V>(Arc<Node<V>>);
 
 enum Node<V> {
     Leaf(usize, V),
     /// One bit for each value of the level's bits that has a child, and the children in that order.
     Branch(u32, Box<[Arc<Node<V>>]>),
-}
-
-impl<V> Clone for Children<V> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<V> Default for Children<V> {
-    fn default() -> Self {
-        Self(None)
-    }
 }
 
 /// Returns the bit of `address` in a branch at `level`.
@@ -54,7 +42,7 @@ impl<V: Clone> Children<V> {
     /// Returns the value of `address`.
     #[inline]
     pub(super) fn get(&self, address: usize) -> Option<&V> {
-        let mut at = self.0.as_deref()?;
+        let mut at = &*self.0;
         let mut level = 0;
         loop {
             match at {
@@ -71,11 +59,6 @@ impl<V: Clone> Children<V> {
         }
     }
 
-    /// Returns whether there is none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
     /// Returns all values, in no order.
     pub(super) fn values(&self) -> Vec<V> {
         let mut values = Vec::new();
@@ -88,7 +71,7 @@ impl<V: Clone> Children<V> {
     }
 
     fn for_each_node(&self, mut f: impl FnMut(&Arc<Node<V>>)) {
-        let mut rest: Vec<&Arc<Node<V>>> = self.0.iter().collect();
+        let mut rest = vec![&self.0];
         while let Some(node) = rest.pop() {
             f(node);
             if let Node::Branch(_, below) = &**node {
@@ -97,18 +80,18 @@ impl<V: Clone> Children<V> {
         }
     }
 
-    /// Returns the map with `value` at `address`, instead of any other value there.
-    pub(super) fn with(&self, address: usize, value: V) -> Self {
+    /// Returns the map `old`, or an empty one, with `value` at `address`, instead of any other value there.
+    pub(super) fn with(old: Option<&Self>, address: usize, value: V) -> Self {
         let leaf = Arc::new(Node::Leaf(address, value));
-        Self(Some(match &self.0 {
+        Self(match old {
             None => leaf,
-            Some(root) => with(root, address, leaf, 0),
-        }))
+            Some(old) => with(&old.0, address, leaf, 0),
+        })
     }
 
-    /// Returns the map without the value at `address`.
-    pub(super) fn without(&self, address: usize) -> Self {
-        Self(self.0.as_ref().and_then(|root| without(root, address, 0)))
+    /// Returns the map without the value at `address`; `None` if no other value is left.
+    pub(super) fn without(&self, address: usize) -> Option<Self> {
+        without(&self.0, address, 0).map(Self)
     }
 }
 
@@ -186,23 +169,24 @@ mod tests {
     #[test]
     fn a_map_agrees_with_a_plain_one_and_does_not_change() {
         let mut random = fastrand::Rng::with_seed(7);
-        let (mut map, mut plain) = (Children::default(), BTreeMap::new());
+        let (mut map, mut plain) = (None::<Children<usize>>, BTreeMap::new());
+        let get = |map: &Option<Children<usize>>, address| map.as_ref()?.get(address).copied();
         for step in 0..20_000 {
             // Few addresses, some of which differ in their highest bits only.
             let address = (random.usize(..400) << 6) | (random.usize(..3) << 61);
-            let (old, was) = (map.clone(), plain.get(&address).copied());
+            let (old, was) = (map.as_ref().map(|map| Children(map.0.clone())), plain.get(&address).copied());
             if random.bool() {
-                map = map.with(address, step);
+                map = Some(Children::with(map.as_ref(), address, step));
                 plain.insert(address, step);
             } else {
-                map = map.without(address);
+                map = map.and_then(|map| map.without(address));
                 plain.remove(&address);
             }
-            assert_eq!(old.get(address).copied(), was, "step {step}");
-            assert_eq!(map.get(address), plain.get(&address), "step {step}");
-            assert_eq!(map.is_empty(), plain.is_empty());
+            assert_eq!(get(&old, address), was, "step {step}");
+            assert_eq!(get(&map, address), plain.get(&address).copied(), "step {step}");
+            assert_eq!(map.is_none(), plain.is_empty());
         }
-        let mut values = map.values();
+        let mut values = map.map_or(Vec::new(), |map| map.values());
         values.sort_unstable();
         let mut plain: Vec<_> = plain.into_values().collect();
         plain.sort_unstable();
@@ -212,12 +196,13 @@ mod tests {
     #[test]
     fn a_change_copies_few_nodes_however_many_there_are() {
         for (count, most) in [(1, 3), (10, 3), (10_000, 4), (100_000, 5)] {
-            let map = (0..count).fold(Children::default(), |map, number| map.with(number << 6, number));
+            let with = |map: Option<Children<usize>>, number| Some(Children::with(map.as_ref(), number << 6, number));
+            let map = (0..count).fold(None, with).unwrap();
             let old = nodes(&map);
-            let copied = |new: &Children<usize>| nodes(new).difference(&old).count();
+            let copied = |new: Option<Children<usize>>| new.map_or(0, |new| nodes(&new).difference(&old).count());
             for address in [0, (count / 2) << 6, count << 6] {
-                let more = copied(&map.with(address, 0));
-                let fewer = copied(&map.without(address));
+                let more = copied(Some(Children::with(Some(&map), address, 0)));
+                let fewer = copied(map.without(address));
                 assert!(more <= most && fewer <= most, "{count}: {more}, {fewer}");
             }
         }

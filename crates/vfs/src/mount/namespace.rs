@@ -1,7 +1,7 @@
 //! The namespace: a tree of mounts, shared by contexts.
 
 use crate::cache::tree::Tree;
-use crate::mount::attach::LockedMounts;
+use crate::mount::attach::{LockedMounts, subtree};
 use crate::mount::{Mount, Owned};
 use core::mem;
 use prim::shared::PlainArc as Arc;
@@ -29,11 +29,7 @@ impl Namespace {
 
     /// Marks `top` and every mount below it as part of this namespace.
     pub(crate) fn claim(&self, top: &Owned) {
-        let mut all = vec![top.clone()];
-        while let Some(mount) = all.pop() {
-            mount.set_namespace(self.id);
-            all.extend(mount.children(&self.tree.domain.read()));
-        }
+        subtree(top).iter().for_each(|mount| mount.set_namespace(self.id));
     }
 
     pub(crate) fn root(&self) -> Owned {
@@ -47,14 +43,7 @@ impl Namespace {
 
     /// Returns all mounts, parents before children.
     pub(crate) fn mounts(&self) -> Vec<Owned> {
-        let mut all = vec![self.root()];
-        let mut next = 0;
-        while next < all.len() {
-            let children = all[next].children(&self.tree.domain.read());
-            all.extend(children);
-            next += 1;
-        }
-        all
+        subtree(&self.root())
     }
 
     /// Returns a copy of the tree of mounts: pairs of old and new mounts, and the new root.

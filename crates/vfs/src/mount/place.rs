@@ -221,9 +221,7 @@ pub(crate) fn path_in_file_system(sb: &SuperBlock, dentry: &Dentry) -> Vec<u8> {
     let guard = sb.domain.read();
     let mut names: Vec<Vec<u8>> = Vec::new();
     let mut at = dentry;
-    while let Some(parent) = at.parent()
-        && !core::ptr::eq(parent, at)
-    {
+    while let Some(parent) = above(at) {
         names.push(at.with_name_rcu(&guard, <[u8]>::to_vec));
         at = parent;
     }
@@ -318,19 +316,30 @@ impl<'a> From<&'a PathRef> for Base<'a> {
 /// Returns whether `place` is `root` or below it, through mounts. Exact if no directory moves and
 /// no mount changes meanwhile.
 pub(crate) fn climbs_to(guard: &ReadGuard<'_>, place: Place<'_>, root: &Place<'_>) -> bool {
-    let (mut mount, mut dentry) = (place.mount, place.dentry);
-    loop {
-        if core::ptr::eq(dentry, root.dentry) && mount.ptr_eq(root.mount) {
-            return true;
-        }
-        if core::ptr::eq(dentry, mount.get().root()) {
-            let Some(up) = mount.get().attachment(guard) else { return false };
-            (mount, dentry) = (up.parent.borrow(), up.mountpoint());
-            continue;
-        }
-        match dentry.parent() {
-            Some(parent) if !core::ptr::eq(parent, dentry) => dentry = parent,
-            _ => return false,
+    climb(guard, place, root, above)
+}
+
+/// Climbs from `place` to `root`, through mounts, by `step` from each name to its directory. Returns whether it arrives there.
+pub(super) fn climb<'g>(
+    guard: &'g ReadGuard<'_>,
+    place: Place<'g>,
+    root: &Place<'_>,
+    mut step: impl FnMut(&'g Dentry) -> Option<&'g Dentry>,
+) -> bool {
+    let mut at = place;
+    while !at.is(root) {
+        if core::ptr::eq(at.dentry, at.mount.get().root()) {
+            let Some(up) = at.mount.get().attachment(guard) else { return false };
+            at = Place { mount: up.parent.borrow(), dentry: up.mountpoint() };
+        } else {
+            let Some(parent) = step(at.dentry) else { return false };
+            at.dentry = parent;
         }
     }
+    true
+}
+
+/// Returns the directory of `dentry`; none if it is the root of its file system.
+pub(crate) fn above(dentry: &Dentry) -> Option<&Dentry> {
+    dentry.parent().filter(|parent| !core::ptr::eq(*parent, dentry))
 }

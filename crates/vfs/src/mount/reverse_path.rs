@@ -21,7 +21,7 @@ use crate::base::name::PATH_MAX;
 use crate::base::rank::Rank;
 use crate::cache::tree::{RenameSet, Tree};
 use crate::mount::MountRef;
-use crate::mount::place::Place;
+use crate::mount::place::{self, Place, above};
 use crate::slots::dentry::Dentry;
 use sync::rcu::ReadGuard;
 
@@ -103,7 +103,7 @@ fn blocking_path(
 
 /// Adds the name of `entry` to `path`, backwards, and its slash. Returns its directory; none if it has no name there.
 fn step_up<'g>(guard: &ReadGuard<'_>, entry: &'g Dentry, path: &mut Vec<u8>) -> Option<&'g Dentry> {
-    let parent = entry.parent().filter(|parent| !core::ptr::eq(*parent, entry))?;
+    let parent = above(entry)?;
     entry.with_name_rcu(guard, |name| path.extend(name.iter().rev()));
     path.push(b'/');
     Some(parent)
@@ -120,25 +120,14 @@ fn climb<'g>(
 ) {
     // Backwards: each name reversed, then its slash; reversed at the end.
     path.clear();
-    let (mut mount, mut at) = (place.mount, place.dentry);
-    let reached = loop {
-        if core::ptr::eq(at, root.dentry) && mount.ptr_eq(root.mount) {
-            break true;
+    let reached = place::climb(guard, place, &root, |entry| {
+        let parent = step(entry, path);
+        if parent.is_none() {
+            // Outside of its mount the path has no names, as in Linux.
+            path.clear();
         }
-        if core::ptr::eq(at, mount.get().root()) {
-            let Some(up) = mount.get().attachment(guard) else { break false };
-            (mount, at) = (up.parent.borrow(), up.mountpoint());
-            continue;
-        }
-        match step(at, path) {
-            Some(parent) => at = parent,
-            None => {
-                // Outside of its mount the path has no names, as in Linux.
-                path.clear();
-                break false;
-            }
-        }
-    };
+        parent
+    });
     if path.is_empty() {
         path.push(b'/');
     }

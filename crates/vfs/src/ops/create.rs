@@ -55,8 +55,6 @@ impl<'a> CreateArgs<'a> {
 }
 
 impl Operation for CreateArgs<'_> {
-    type Done = ();
-
     #[inline(always)]
     fn apply(&self, entry: &Entry<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno> {
         entry.make_free(may_evict, self, &[])
@@ -254,7 +252,7 @@ impl Context {
     /// # Errors
     /// `EEXIST`, `ENOENT`, `ENOTDIR`, `EACCES`, `EMLINK`; errors of a walk and of the file system.
     pub fn mkdir(&self, base: Base<'_>, path: &[u8], mode: u32) -> Result<(), Errno> {
-        self.make(base, path, &CreateArgs::dir(mode))
+        self.in_parent_quick(base, path, &CreateArgs::dir(mode))
     }
 
     /// Creates a regular file, FIFO, socket or device node: `mknod(2)`. `rdev` has 32 bits: 12 major, 20
@@ -263,7 +261,7 @@ impl Context {
     /// # Errors
     /// As for [`Context::mkdir`]; `EINVAL` for another type, `EPERM` for a directory, or a device without the capability.
     pub fn mknod(&self, base: Base<'_>, path: &[u8], mode: u32, rdev: u32) -> Result<(), Errno> {
-        self.make(base, path, &CreateArgs::node(mode, rdev)?)
+        self.in_parent_quick(base, path, &CreateArgs::node(mode, rdev)?)
     }
 
     /// Creates a symbolic link with the text `body`: `symlink(2)`.
@@ -272,7 +270,7 @@ impl Context {
     /// As for [`Context::mkdir`]; `ENOENT` for an empty body, `ENAMETOOLONG` for a body of more
     /// than 4095 bytes, `EINVAL` for a body with a NUL byte.
     pub fn symlink(&self, body: &[u8], base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
-        self.make(base, path, &CreateArgs::link(body)?)
+        self.in_parent_quick(base, path, &CreateArgs::link(body)?)
     }
 
     /// [`Context::mkdir`] of a directory that has `labels` from its beginning on. No rights are checked for them: they come from a
@@ -315,14 +313,9 @@ impl Context {
         labels: Labels<'_>,
     ) -> Result<(), Errno> {
         if labels.is_empty() {
-            return self.make(base, path, what);
+            return self.in_parent_quick(base, path, what);
         }
         self.in_parent(base, path, |entry, may_evict| entry.make_free(may_evict, what, labels))
-    }
-
-    #[inline]
-    fn make(&self, base: Base<'_>, path: &[u8], what: &CreateArgs<'_>) -> Result<(), Errno> {
-        self.in_parent_quick(base, path, what)
     }
 
     /// Creates `new` as a further name of the file at `old`: `linkat(2)`. A symbolic link at `old`

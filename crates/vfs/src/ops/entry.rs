@@ -315,16 +315,11 @@ impl Context {
     /// [`Context::in_parent`] for an operation that may take place in the walk's read section. If
     /// the operation [leaves](Entry::leave) the section, it is called again outside of it.
     #[inline]
-    pub(crate) fn in_parent_quick<R>(
-        &self,
-        base: Base<'_>,
-        path: &[u8],
-        operation: &impl Operation<Done = R>,
-    ) -> Result<R, Errno> {
+    pub(crate) fn in_parent_quick(&self, base: Base<'_>, path: &[u8], operation: &impl Operation) -> Result<(), Errno> {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
         // The common case is inlined; the rare one calls this.
         let again = |entry: &Entry<'_, '_>, may_evict: &mut MayEvict| operation.apply(entry, may_evict);
-        let again: &dyn Fn(&Entry<'_, '_>, &mut MayEvict) -> Result<R, Errno> = &again;
+        let again: &dyn Fn(&Entry<'_, '_>, &mut MayEvict) -> Result<(), Errno> = &again;
         let apply = |entry: &Entry<'_, '_>, may_evict: &mut MayEvict| operation.apply(entry, may_evict);
         // Beside the result, so that the result of the common case is small.
         let kept = Cell::new(None);
@@ -397,11 +392,7 @@ impl Context {
         };
         let names = lock.names;
         let mut held = LockedDirs::new(lock);
-        let (cred, timeout) = {
-            let guard = self.tree().domain.read();
-            let caller = self.caller_rcu(&guard);
-            (caller.cred.clone(), caller.timeout)
-        };
+        let (cred, timeout) = self.cred_and_timeout();
         let (caller, keeper) = (Caller { cred: &cred, timeout }, Mode::Count(mount, whole));
         let entry = Entry {
             context: self,
@@ -435,16 +426,9 @@ impl Context {
         Request::with(cred, timeout, 0)
     }
 
-    /// Returns the request to create an entry.
-    pub(super) fn making(&self, sb: &SuperBlock) -> Request<'static> {
-        let guard = self.tree().domain.read();
-        let Caller { cred, timeout } = self.caller_rcu(&guard);
-        Request::with(cred, timeout, self.umask_for(sb))
-    }
-
     /// Returns the umask of a request to create an entry: 0 unless the file system applies it.
     #[inline(always)]
-    fn umask_for(&self, sb: &SuperBlock) -> u32 {
+    pub(super) fn umask_for(&self, sb: &SuperBlock) -> u32 {
         if sb.fs_keeps_modes { self.umask() } else { 0 }
     }
 

@@ -15,8 +15,8 @@ use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, MountFlags, OpenFlags};
 use crate::base::rank::Rank;
-use crate::cache::returned::Files;
-use crate::fs::{Open, OpenState, Opened, Position, Request};
+use crate::cache::returned::{Files, PreAttrs};
+use crate::fs::{Open, OpenState, Opened, Position, Request, Written};
 use crate::mount::place::PathRef;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first, set_attr_held};
@@ -63,16 +63,22 @@ impl OpenFile {
         if flags.can_write() {
             held.mount().begin_writing()?;
         }
-        let opened = match report_opened(&held, flags, &cred, timeout) {
-            Ok(opened) => opened,
-            Err(errno) => {
-                if flags.can_write() {
-                    held.mount().end_writing();
-                }
-                return Err(errno);
-            }
-        };
-        Ok(Self { held, flags, cred, timeout, opened, listing: Mutex::new(None), owner: AtomicU64::new(0) })
+        let (listing, owner) = (Mutex::new(None), AtomicU64::new(0));
+        let mut file = Self { held, flags, cred, timeout, opened: None, listing, owner };
+        if file.held.sb().reports_opens {
+            file.opened = file.opened_by_file_system()?;
+        }
+        Ok(file)
+    }
+
+    /// Calls the file system's `open`, if a regular file or a directory is opened, and not only a place.
+    #[inline(never)]
+    fn opened_by_file_system(&self) -> Result<Option<Box<Opened>>, Errno> {
+        let inode = self.inode()?;
+        if self.flags.contains(OpenFlags::PATH) || !matches!(inode.mode() & S_IFMT, S_IFREG | S_IFDIR) {
+            return Ok(None);
+        }
+        self.held.sb().fs().open(&self.request(), inode, self.flags).map(|opened| Some(Box::new(opened)))
     }
 
     /// Returns the file as a start of paths.
@@ -147,14 +153,16 @@ impl OpenFile {
     pub fn write_at(&self, offset: u64, data: &[u8]) -> Result<(usize, u64), Errno> {
         check_offset(offset)?;
         let written = self.write_now(offset, data)?;
-        if written.0 != 0 && self.flags.contains(OpenFlags::DSYNC) && !self.writes_through() {
-            self.sync(!self.flags.contains(OpenFlags::SYNC))?;
+        let writes_through = self.opened.as_ref().is_some_and(|opened| opened.writes_through);
+        if written.0 != 0 && !writes_through {
+            self.sync_written()?;
         }
         Ok(written)
     }
 
-    fn writes_through(&self) -> bool {
-        self.opened.as_ref().is_some_and(|opened| opened.writes_through)
+    /// With `SYNC` or `DSYNC`, waits until what was written is in permanent storage.
+    fn sync_written(&self) -> Result<(), Errno> {
+        if self.flags.contains(OpenFlags::DSYNC) { self.sync(!self.flags.contains(OpenFlags::SYNC)) } else { Ok(()) }
     }
 
     #[inline]
@@ -177,7 +185,13 @@ impl OpenFile {
         let pre_attrs = self.held.sb().pre_attrs(Files { file: Some((inode, 1)), ..Files::default() });
         let written = self.held.sb().fs().write(&request, &self.open(inode), at, data)?;
         let end = written.end.unwrap_or(offset + written.len as u64);
-        let written_to = self.held.dentry();
+        self.wrote(&request, inode, end, &written, pre_attrs);
+        Ok((written.len, end))
+    }
+
+    /// Notes that the file system has written to this file, whose data lock is held, up to `end`.
+    #[inline]
+    fn wrote(&self, request: &Request, inode: &Inode, end: u64, written: &Written, pre_attrs: PreAttrs<'_>) {
         inode.update(|attr| {
             attr.size = attr.size.max(end);
             attr.blocks = written.blocks;
@@ -185,8 +199,7 @@ impl OpenFile {
             contents_changed(&self.cred, attr);
         });
         pre_attrs.post_attrs(&written.after);
-        publish::touched(self.held.sb(), EventKind::Modified, written_to);
-        Ok((written.len, end))
+        publish::touched(self.held.sb(), EventKind::Modified, self.held.dentry());
     }
 
     /// Truncates or extends the file to `len` bytes: `ftruncate(2)`.
@@ -274,32 +287,6 @@ impl Drop for OpenFile {
             self.held.mount().end_writing();
         }
     }
-}
-
-/// Calls the file system's `open`, if it wants that.
-#[inline]
-fn report_opened(
-    held: &PathRef,
-    flags: OpenFlags,
-    cred: &Credentials,
-    timeout: Timeout,
-) -> Result<Option<Box<Opened>>, Errno> {
-    if held.sb().reports_opens { opened_by_file_system(held, flags, cred, timeout) } else { Ok(None) }
-}
-
-/// Calls the file system's `open`, if a regular file or a directory is opened, and not only a place.
-#[inline(never)]
-fn opened_by_file_system(
-    held: &PathRef,
-    flags: OpenFlags,
-    cred: &Credentials,
-    timeout: Timeout,
-) -> Result<Option<Box<Opened>>, Errno> {
-    let inode = held.inode()?;
-    if flags.contains(OpenFlags::PATH) || !matches!(inode.mode() & S_IFMT, S_IFREG | S_IFDIR) {
-        return Ok(None);
-    }
-    held.sb().fs().open(&Request::lent(cred, timeout, 0), inode, flags).map(|opened| Some(Box::new(opened)))
 }
 
 /// `EINVAL` for an offset that no `off_t` can hold.

@@ -2,7 +2,7 @@
 
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
-use crate::mount::Mount;
+use crate::mount::Owned;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, PathRef, Place, path_in_file_system};
 use crate::mount::reverse_path::{path_from, path_of_mount};
@@ -52,9 +52,7 @@ impl Context {
     #[must_use]
     pub fn mounts(&self) -> Vec<MountInfo> {
         let (root, _) = self.root_and_cwd();
-        let mounts = self.namespace().mounts();
-        let shown = mounts.iter().filter_map(|mount| describe(mount, &mount.share(), &root));
-        shown.collect()
+        self.namespace().mounts().iter().filter_map(|mount| describe(mount, &root)).collect()
     }
 
     /// Storage of the file system at `path`, and flags of its mount: `statvfs(3)`. Reports the mount that the
@@ -83,8 +81,10 @@ impl Context {
             if dentry.count.is_dead() {
                 return;
             }
-            let own = u32::from(dentry.object().is_hashed()) + own_counts(place.mount(), &place, dentry);
-            let references = dentry.count.count().saturating_sub(own);
+            // Counts that belong to no user: the name's, the mount's on its root, and this call's.
+            let is = |held: &Dentry| core::ptr::eq(dentry, held);
+            let own = [dentry.object().is_hashed(), is(place.mount().root()), is(place.dentry())].map(u32::from);
+            let references = dentry.count.count().saturating_sub(own.iter().sum());
             if references != 0 {
                 let at = Place { mount: place.mount().borrow(), dentry };
                 holders.push(Holder { path: path_buf(path_from(sb, at, root.place())), references });
@@ -94,15 +94,10 @@ impl Context {
     }
 }
 
-/// Counts on a dentry that belong to no user: the mount's on its root, and this call's.
-fn own_counts(mount: &Mount, place: &PathRef, dentry: &Dentry) -> u32 {
-    u32::from(core::ptr::eq(dentry, mount.root())) + u32::from(core::ptr::eq(dentry, place.dentry()))
-}
-
 /// Returns a mount as a context with this root sees it; `None` if it is outside of the root.
-fn describe(mount: &Mount, arc: &sync::PerCpuArc<Mount>, root: &PathRef) -> Option<MountInfo> {
+fn describe(mount: &Owned, root: &PathRef) -> Option<MountInfo> {
     let sb = &mount.sb;
-    let mountpoint = path_of_mount(sb, arc.borrow(), root.place());
+    let mountpoint = path_of_mount(sb, mount.borrow(), root.place());
     if mountpoint.starts_with(b"(unreachable)") {
         return None;
     }

@@ -7,7 +7,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags, Resolve};
 use crate::cache::insert::{ExtraArgs, NewInodeArgs};
 use crate::cache::reclaim::{MayEvict, SlotKind};
-use crate::fs::{InitExtra, Labels, NewNode};
+use crate::fs::{InitExtra, Labels, NewNode, Request};
 use crate::mount::Mount;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, PathAt, PathRef};
@@ -178,14 +178,14 @@ impl Context {
         let dir = self
             .resolve(base, path, true, |found| if found.object.is_dir() { found.pin() } else { Err(Errno::ENOTDIR) })?;
         dir.mount().check_writable()?;
-        let (sb, cred) = (dir.sb(), self.credentials());
+        let (sb, (cred, timeout)) = (dir.sb(), self.cred_and_timeout());
         let what = CreateArgs { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
         let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
         let mut new = NewNode::new(Attr::default());
         let beside = InitExtra::with_labels(self.new_attr(sb, &what, dir_inode, &cred, &mut new.attr)?, labels);
         let beside = beside.as_deref();
         new.beside = beside;
-        let request = self.making(sb);
+        let request = Request::lent(&cred, timeout, self.umask_for(sb));
         (new.attr.atime, new.attr.mtime, new.attr.ctime) = (request.now(), request.now(), request.now());
         new.attr.nlink = 0;
         let slot = sb.slot(SlotKind::Entry)?;
@@ -197,7 +197,7 @@ impl Context {
             inode.set_linkable();
         }
         sb.begin_xattrs(&request, made.dentry(), beside)?;
-        OpenFile::new(made, flags, cred, self.timeout())
+        OpenFile::new(made, flags, cred, timeout)
     }
 
     fn open_or_create(
@@ -350,8 +350,7 @@ pub(super) fn check_open(
         && mount.flags().is_empty()
         && !flags.intersects(OpenFlags::DIRECTORY.union(OpenFlags::NOATIME));
     if !is_plain {
-        check_kind(attr.mode, flags)?;
-        check_truncate(mount, attr, flags)?;
+        check_kind(mount, attr, flags)?;
     }
     granted()?;
     if is_plain { Ok(()) } else { check_opened(mount, attr, cred, flags) }
@@ -367,34 +366,19 @@ fn check_opened(mount: &Mount, attr: &Attr, cred: &Credentials, flags: OpenFlags
     if flags.contains(OpenFlags::NOATIME) && !cred.owns(attr) {
         return Err(Errno::EPERM);
     }
-    check_special(attr.mode)
+    // Devices, FIFOs and sockets are names here, without a device or peer.
+    if matches!(attr.kind(), S_IFIFO | S_IFSOCK | S_IFCHR | S_IFBLK) { Err(Errno::ENXIO) } else { Ok(()) }
 }
 
-/// Returns whether a file with `mode` can be opened with `flags`.
+/// Returns whether a file with the attributes `attr` can be opened with `flags`. Checks for truncation on a read-only mount
+/// before the checks of ownership, as Linux does.
 #[cold]
-fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
-    check_directory(mode, flags)?;
-    match mode & S_IFMT {
+fn check_kind(mount: &Mount, attr: &Attr, flags: OpenFlags) -> Result<(), Errno> {
+    check_directory(attr.mode, flags)?;
+    match attr.kind() {
         S_IFLNK => Err(Errno::ELOOP),
         S_IFDIR if flags.mask() & MAY_WRITE != 0 => Err(Errno::EISDIR),
-        _ => Ok(()),
-    }
-}
-
-/// Checks for truncation on a read-only mount, before the checks of ownership, as in Linux.
-#[cold]
-fn check_truncate(mount: &Mount, attr: &Attr, flags: OpenFlags) -> Result<(), Errno> {
-    if flags.contains(OpenFlags::TRUNC) && attr.kind() == S_IFREG {
-        mount_allows(mount, attr, MAY_WRITE)
-    } else {
-        Ok(())
-    }
-}
-
-/// Devices, FIFOs and sockets are names here, without a device or peer. Checked after the permission.
-fn check_special(mode: u32) -> Result<(), Errno> {
-    match mode & S_IFMT {
-        S_IFIFO | S_IFSOCK | S_IFCHR | S_IFBLK => Err(Errno::ENXIO),
+        S_IFREG if flags.contains(OpenFlags::TRUNC) => mount_allows(mount, attr, MAY_WRITE),
         _ => Ok(()),
     }
 }

@@ -37,14 +37,14 @@ impl Context {
 
     /// Opens `held` with `flags`, if it may be opened with the flags of `checked`.
     fn open_held_as(&self, held: &PathRef, flags: OpenFlags, checked: OpenFlags) -> Result<OpenFile, Errno> {
-        let cred = self.credentials();
+        let (cred, timeout) = self.cred_and_timeout();
         if !flags.contains(OpenFlags::PATH) {
             let attr = held.attr()?;
             let inode = held.inode()?;
             let granted = || may_block(held.sb(), inode, attr.rights(), &cred, checked.mask());
             check_open(held.mount(), &attr, &cred, checked, granted)?;
         }
-        self.opened(held.clone(), flags, cred, self.timeout())
+        self.opened(held.clone(), flags, cred, timeout)
     }
 
     /// [`Context::access`] of `held`.

@@ -16,7 +16,7 @@ use crate::cache::moving::MoveEnd;
 use crate::cache::observer::{Changed, Identity};
 use crate::cache::superblock::SuperBlock;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, PathRef};
+use crate::mount::place::{Base, PathRef, above};
 use crate::notify::{Change, EventKind, Home, Scope, Trail, Watch, Watches};
 use crate::slots::dentry::Dentry;
 use crate::walk::permission::{may, may_rcu};
@@ -120,32 +120,20 @@ pub(crate) fn moved(sb: &SuperBlock, entry: &Dentry, from: MoveEnd<'_>, to: Move
 pub(crate) fn touched(sb: &SuperBlock, kind: EventKind, dentry: &Dentry) {
     if !sb.watches.is_idle() {
         report(sb, kind, dentry, None, dentry.object().is_dir(), 0);
-        changed_inode(sb, dentry);
-    }
-}
-
-#[cold]
-fn changed_inode(sb: &SuperBlock, dentry: &Dentry) {
-    if let Some(inode) = Identity::behind(sb, dentry) {
-        sb.observers.changed(&sb.watches, &Changed::Inode(inode));
+        if let Some(inode) = Identity::behind(sb, dentry) {
+            sb.observers.changed(&sb.watches, &Changed::Inode(inode));
+        }
     }
 }
 
 /// A directory on the way up, and its sequence at that moment.
 type Passed<'g> = (&'g Dentry, u32);
 
-#[inline]
-fn report(sb: &SuperBlock, kind: EventKind, of: &Dentry, first: Option<FirstStep<'_>>, is_dir: bool, cookie: u32) {
-    if !sb.watches.is_idle() {
-        report_watched(sb, Change { kind, is_dir, cookie }, of, first);
-    }
-}
-
 #[cold]
-fn report_watched(sb: &SuperBlock, change: Change, of: &Dentry, first: Option<FirstStep<'_>>) {
+fn report(sb: &SuperBlock, kind: EventKind, of: &Dentry, first: Option<FirstStep<'_>>, is_dir: bool, cookie: u32) {
     let guard = sb.domain.read();
     sb.watches.publish(
-        change,
+        Change { kind, is_dir, cookie },
         |trail| {
             for _ in 0..TRIES {
                 trail.restart();
@@ -186,10 +174,8 @@ fn climb<'g>(
         let seq = at.seq.begin();
         seen.push((at, seq));
         let more = at.with_name_rcu(guard, |name| trail.push(key(at), name, (at, seq)));
-        match at.parent() {
-            Some(parent) if more && !core::ptr::eq(parent, at) => at = parent,
-            _ => break,
-        }
+        let Some(parent) = above(at).filter(|_| more) else { break };
+        at = parent;
     }
     seen.iter().all(|(dentry, seq)| !dentry.seq.retry(*seq))
 }

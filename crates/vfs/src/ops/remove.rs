@@ -96,8 +96,6 @@ pub(crate) fn may_remove(
 struct Unlink;
 
 impl Operation for Unlink {
-    type Done = ();
-
     #[inline(always)]
     fn apply(&self, entry: &Entry<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno> {
         if entry.last.kind != LastKind::Normal {

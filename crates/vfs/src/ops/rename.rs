@@ -99,7 +99,7 @@ impl Context {
             };
             let plan = plan.as_ref().ok_or(Errno::ENOENT)?;
             let new_at = self.parent(new.base, new.path, &plan.lasts[1])?;
-            if !old_at.mount().ptr_eq(new_at.mount()) {
+            if !old_at.place.mount().ptr_eq(new_at.place.mount()) {
                 return Err(Errno::EXDEV);
             }
             if old_last.kind != LastKind::Normal {
@@ -108,7 +108,7 @@ impl Context {
             if plan.lasts[1].kind != LastKind::Normal {
                 return Err(if flags.contains(RenameFlags::NOREPLACE) { Errno::EEXIST } else { Errno::EBUSY });
             }
-            old_at.mount().check_writable()?;
+            old_at.place.mount().check_writable()?;
             match self.rename_at([&old_at, &new_at], plan)? {
                 Attempt::Done => return Ok(()),
                 Attempt::Changed => {}
@@ -184,17 +184,13 @@ impl Context {
 
     /// Calls `f` with the state of the context now.
     fn with_caller<R>(&self, f: impl FnOnce(Caller<'_>) -> R) -> R {
-        let (cred, timeout) = {
-            let guard = self.tree().domain.read();
-            let caller = self.caller_rcu(&guard);
-            (caller.cred.clone(), caller.timeout)
-        };
+        let (cred, timeout) = self.cred_and_timeout();
         f(Caller { cred: &cred, timeout })
     }
 
     /// Renames in two directories on which the walks have taken counts.
     fn rename_at(&self, at: [&DirAt; 2], plan: &Plan<'_>) -> Result<Attempt, Errno> {
-        let sb = at[0].sb();
+        let sb = at[0].place.sb();
         if sb.name_locks.is_some() {
             return self.with_caller(|caller| self.rename_name_locked(at, plan, caller));
         }

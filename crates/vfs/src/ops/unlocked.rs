@@ -122,11 +122,7 @@ impl Context {
         };
         let at = Here::Counted(PathRef::new(mount.clone(), dir));
         let hash = sb.hash_again(last.name, last.short);
-        let (cred, timeout) = {
-            let guard = self.tree().domain.read();
-            let caller = self.caller_rcu(&guard);
-            (caller.cred.clone(), caller.timeout)
-        };
+        let (cred, timeout) = self.cred_and_timeout();
         let caller = Caller { cred: &cred, timeout };
         let deadline = caller.request().deadline;
         let name = match sb.lock_remote_names([(at.dentry(), hash); 2], Deadline::at(deadline)) {

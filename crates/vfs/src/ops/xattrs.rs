@@ -90,40 +90,40 @@ pub(crate) fn set(
     value: &[u8],
     how: SetXattr,
 ) -> Result<(), Errno> {
-    check_lengths(name, XattrUse::Set(value))?;
+    let store = |sb: &SuperBlock, inode: &Inode| sb.fs().set_xattr(request, inode, name, value, how);
+    change(held, cred, request, name, XattrUse::Set(value), store)
+}
+
+/// [`Context::remove_xattr`] of a held place.
+pub(crate) fn remove(held: &PathRef, cred: &Credentials, request: &Request, name: &[u8]) -> Result<(), Errno> {
+    let store = |sb: &SuperBlock, inode: &Inode| sb.fs().remove_xattr(request, inode, name);
+    change(held, cred, request, name, XattrUse::Remove, store)
+}
+
+/// Sets or removes an attribute, as `usage` says; `store` has the file system do it.
+fn change(
+    held: &PathRef,
+    cred: &Credentials,
+    request: &Request,
+    name: &[u8],
+    usage: XattrUse<'_>,
+    store: impl FnOnce(&SuperBlock, &Inode) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    check_lengths(name, usage)?;
     held.mount().check_writable()?;
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
     let _whole = sb.lock_if_sharded(held.dentry());
     if let Some(kind) = acl_kind(sb, name)? {
+        let value = if let XattrUse::Set(value) = usage { value } else { &[] };
         let acl = acl_to_set(cred, &attr, kind, value)?;
         flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);
     }
     flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
-    may_use(cred, &attr, name, XattrUse::Set(value), |mask| may_block(sb, inode, attr.rights(), cred, mask))?;
+    may_use(cred, &attr, name, usage, |mask| may_block(sb, inode, attr.rights(), cred, mask))?;
     let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
-    sb.fs().set_xattr(request, inode, name, value, how)?;
-    changed(held, inode, request);
-    Ok(())
-}
-
-/// [`Context::remove_xattr`] of a held place.
-pub(crate) fn remove(held: &PathRef, cred: &Credentials, request: &Request, name: &[u8]) -> Result<(), Errno> {
-    check_lengths(name, XattrUse::Remove)?;
-    held.mount().check_writable()?;
-    let (sb, inode) = (held.sb(), held.inode()?);
-    let attr = held.attr()?;
-    let _whole = sb.lock_if_sharded(held.dentry());
-    if let Some(kind) = acl_kind(sb, name)? {
-        let acl = acl_to_set(cred, &attr, kind, &[])?;
-        flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
-        return set_acl(sb, request, cred, held.dentry(), kind, acl);
-    }
-    flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
-    may_use(cred, &attr, name, XattrUse::Remove, |mask| may_block(sb, inode, attr.rights(), cred, mask))?;
-    let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
-    sb.fs().remove_xattr(request, inode, name)?;
+    store(sb, inode)?;
     changed(held, inode, request);
     Ok(())
 }

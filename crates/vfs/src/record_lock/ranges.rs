@@ -19,7 +19,7 @@ use core::ops::Range;
 use std::collections::BTreeMap;
 
 /// One owner's pieces.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Ranges {
     /// First byte; first byte after, and `Shared` or `Exclusive`.
     pieces: BTreeMap<u64, (u64, LockKind)>,

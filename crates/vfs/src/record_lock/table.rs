@@ -36,7 +36,6 @@ pub(super) struct LockRequest {
 }
 
 /// The thread of a request that waits.
-#[derive(Debug)]
 pub(super) struct Sleeper {
     pub(super) word: AtomicU32,
 }
@@ -84,17 +83,8 @@ impl Waiter {
     }
 }
 
-impl core::fmt::Debug for Waiter {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Thread(sleeper) => f.debug_tuple("Thread").field(sleeper).finish(),
-            Self::Parked(number, _) => f.debug_tuple("Parked").field(number).finish(),
-        }
-    }
-}
-
 /// See the module's description.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct LockTable {
     /// Owners with locks.
     held: BTreeMap<u64, Ranges>,

@@ -477,6 +477,6 @@ pub(super) fn is_good(entry: &Dentry) -> bool {
     !entry.object().has_expiry() || !entry.is_expired()
 }
 
-fn is_positive(entry: &Dentry) -> bool {
+pub(super) fn is_positive(entry: &Dentry) -> bool {
     !entry.object().is_negative()
 }

@@ -25,7 +25,7 @@
 //! `READDIRPLUS` of NFS and FUSE; `nfs_prime_dcache` of Linux.
 
 use crate::base::errno::Errno;
-use crate::base::name::NAME_MAX;
+use crate::base::name::is_name;
 use crate::cache::reclaim::MayEvict;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{NewInode, NextNames, Valid};
@@ -49,8 +49,9 @@ pub(crate) fn learn_listed<'n>(
         return;
     }
     for (name, new) in listed.clone() {
+        // A file system may list anything.
         let named = sb.named(name);
-        if is_name(name) && learn(Lookup { sb, dir, named }, may_evict, None, new).is_err() {
+        if is_name(name) && learn(Lookup { sb, dir, named }, may_evict, None, Some(new)).is_err() {
             // The cache is full, and its entries are held.
             break;
         }
@@ -64,19 +65,13 @@ pub(crate) fn learn_listed<'n>(
 /// Returns whether the cache has a valid entry of each of these names in the locked directory
 /// `dir`.
 pub(crate) fn has_all<'n>(sb: &SuperBlock, dir: &Dentry, mut names: impl Iterator<Item = &'n [u8]>) -> bool {
-    names.all(|name| sb.cached(dir, sb.named(name)).is_some_and(|entry| lookup::is_good(entry) && has_inode(entry)))
+    names.all(|name| {
+        sb.cached(dir, sb.named(name)).is_some_and(|entry| lookup::is_good(entry) && lookup::is_positive(entry))
+    })
 }
 
-fn has_inode(entry: &Dentry) -> bool {
-    !entry.object().is_negative()
-}
-
-/// Returns whether a walk could request `name`. A file system may list anything.
-fn is_name(name: &[u8]) -> bool {
-    !matches!(name, b"" | b"." | b"..") && name.len() <= NAME_MAX && !name.iter().any(|byte| matches!(byte, 0 | b'/'))
-}
-
-/// Puts one answer into the cache, unless the cache may have a newer one. Returns the moment at
+/// Puts one answer into the cache, unless the cache may have a newer one. (If the name does not exist, the caller has looked for
+/// that.) Returns the moment at
 /// which a new directory began.
 ///
 /// # Errors
@@ -85,14 +80,18 @@ fn learn(
     lookup: Lookup<'_, '_>,
     may_evict: &mut MayEvict,
     names: Option<&Names<'_>>,
-    new: &NewInode,
+    answer: Option<&NewInode>,
 ) -> Result<Option<Moment>, Errno> {
     let Lookup { sb, dir, named } = lookup;
+    let Some(new) = answer else {
+        lookup.insert_absent(may_evict, names);
+        return Ok(None);
+    };
     if new.valid == Valid::For(0) {
         return Ok(None);
     }
     match lookup.cached() {
-        Some(entry) if has_inode(entry) => {
+        Some(entry) if lookup::is_positive(entry) => {
             if !lookup::is_good(entry) {
                 renew(sb, entry, new);
             }
@@ -150,13 +149,7 @@ fn learn_in(
     if sb.versions.moment_of(dir) != began || lookup.cached().is_some() {
         return None;
     }
-    let its_begin = match answer {
-        Some(new) => learn(lookup, held.may_evict(), names.as_ref(), new).ok()?,
-        None => {
-            lookup.insert_absent(held.may_evict(), names.as_ref());
-            None
-        }
-    };
+    let its_begin = learn(lookup, held.may_evict(), names.as_ref(), answer).ok()?;
     let entry = lookup.cached();
     lookup::expire_if_invalidated(sb, invalidations, entry);
     let its_begin = its_begin?;
@@ -178,11 +171,8 @@ pub(super) fn learn_missing(
     if sb.versions.of(dir) != since.version() || lookup.cached().is_some() {
         return;
     }
-    match answer {
-        // Without room the walk returns the error.
-        Some(new) => drop(learn(lookup, held.may_evict(), names.as_ref(), new)),
-        None => lookup.insert_absent(held.may_evict(), names.as_ref()),
-    }
+    // Without room the walk returns the error.
+    let _ = learn(lookup, held.may_evict(), names.as_ref(), answer);
     lookup::expire_if_invalidated(sb, invalidations, lookup.cached());
 }
 

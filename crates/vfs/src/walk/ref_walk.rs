@@ -42,11 +42,11 @@ pub(crate) struct RefWalk {
     /// The attributes of `here` came with its name, or were requested since.
     is_new: bool,
     root: RootRef,
-    cred: Credentials,
-    timeout: Timeout,
-    resolve: Resolve,
-    rest: Vec<u8>,
-    links: u32,
+    pub(super) cred: Credentials,
+    pub(super) timeout: Timeout,
+    pub(super) resolve: Resolve,
+    pub(super) rest: Vec<u8>,
+    pub(super) links: u32,
     /// A request has failed with `ESTALE`.
     met_stale: Cell<bool>,
 }
@@ -130,26 +130,6 @@ impl RefWalk {
 
     pub(crate) fn root(&self) -> Place<'_> {
         self.root.place()
-    }
-
-    pub(crate) fn cred(&self) -> &Credentials {
-        &self.cred
-    }
-
-    pub(crate) fn timeout(&self) -> Timeout {
-        self.timeout
-    }
-
-    pub(crate) fn resolve(&self) -> Resolve {
-        self.resolve
-    }
-
-    pub(crate) fn rest(&self) -> &[u8] {
-        &self.rest
-    }
-
-    pub(crate) fn links(&self) -> u32 {
-        self.links
     }
 
     /// Returns the request to the file system.

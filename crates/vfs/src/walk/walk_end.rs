@@ -133,15 +133,8 @@ impl<'a> WalkEnd<'a> {
     pub(crate) fn count_mount(&self) -> Result<PerCpuArc<Mount>, Errno> {
         match self.held {
             Some(end) => Ok(end.here.mount().clone()),
-            None => self.mount.to_arc().ok_or_else(|| self.unmounting()),
+            None => self.mount.to_arc().ok_or_else(|| self.fall_back(Fallback::Unmounting)),
         }
-    }
-
-    /// Notes that the mount is being unmounted. The closure fails with the returned error; the walk continues.
-    #[cold]
-    fn unmounting(&self) -> Errno {
-        self.fallback.set(Some(Fallback::Unmounting));
-        Errno::EAGAIN
     }
 
     /// Takes a count on the dentry.
@@ -182,7 +175,7 @@ impl<'a> WalkEnd<'a> {
         if self.held.is_some() {
             return self.pin_parts();
         }
-        let mount = self.mount.to_arc().ok_or_else(|| self.unmounting())?;
+        let mount = self.mount.to_arc().ok_or_else(|| self.fall_back(Fallback::Unmounting))?;
         if self.object.is_hashed()
             && let Some(kept) = self.lock_or_enter(hash)
         {

@@ -186,15 +186,8 @@ impl Acl {
     pub fn to_xattr(&self) -> Vec<u8> {
         let mut value = VERSION.to_le_bytes().to_vec();
         for AclEntry { tag, perm } in &self.entries {
-            let (tag, id) = match *tag {
-                AclTag::UserObj => (USER_OBJ, NO_ID),
-                AclTag::User(id) => (USER, id),
-                AclTag::GroupObj => (GROUP_OBJ, NO_ID),
-                AclTag::Group(id) => (GROUP, id),
-                AclTag::Mask => (MASK, NO_ID),
-                AclTag::Other => (OTHER, NO_ID),
-            };
-            value.extend_from_slice(&tag.to_le_bytes());
+            let id = if let AclTag::User(id) | AclTag::Group(id) = *tag { id } else { NO_ID };
+            value.extend_from_slice(&rank(*tag).to_le_bytes());
             value.extend_from_slice(&perm.to_le_bytes());
             value.extend_from_slice(&id.to_le_bytes());
         }
@@ -322,7 +315,7 @@ fn bits(mode: u32, shift: u32) -> u16 {
     (mode >> shift) as u16 & RWX
 }
 
-/// Returns the place of a tag in the order of entries.
+/// Returns the tag in the attribute, which is also its place in the order of entries.
 fn rank(tag: AclTag) -> u16 {
     match tag {
         AclTag::UserObj => USER_OBJ,

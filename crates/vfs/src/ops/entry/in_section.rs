@@ -19,10 +19,8 @@ use sync::MutexGuard;
 
 /// An operation on a name that may take place in a walk's section.
 pub(crate) trait Operation {
-    type Done;
-
     /// Does it. Mark it `#[inline(always)]`.
-    fn apply(&self, entry: &Entry<'_, '_>, may_evict: &mut MayEvict) -> Result<Self::Done, Errno>;
+    fn apply(&self, entry: &Entry<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno>;
 }
 
 impl Context {

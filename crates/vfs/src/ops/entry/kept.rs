@@ -5,16 +5,14 @@
 
 use crate::base::errno::Errno;
 use crate::cache::superblock::SuperBlock;
-use crate::mount::Mount;
 use crate::mount::place::PathRef;
 use crate::slots::dentry::Dentry;
 use crate::slots::slot::DentryRef;
 use crate::walk::walk_end::WalkEnd;
-use sync::PerCpuArc;
 
 /// A directory that a walk found, held, with its sequence at that moment.
 pub(crate) struct DirAt {
-    place: PathRef,
+    pub(in crate::ops) place: PathRef,
     seq: u32,
 }
 
@@ -30,18 +28,6 @@ impl DirAt {
 
     pub(crate) fn dir(&self) -> &Dentry {
         self.place.dentry()
-    }
-
-    pub(in crate::ops) fn place(&self) -> &PathRef {
-        &self.place
-    }
-
-    pub(crate) fn mount(&self) -> &PerCpuArc<Mount> {
-        self.place.mount()
-    }
-
-    pub(crate) fn sb(&self) -> &SuperBlock {
-        self.place.sb()
     }
 
     /// Returns whether the directory is unchanged since the walk found it. If so, it stays in the

@@ -21,11 +21,9 @@ use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::{Locked, Rank};
 use crate::cache::returned::Files;
 use crate::cache::superblock::SuperBlock;
-use crate::fs::{Copying, Request, Written};
-use crate::notify::EventKind;
-use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
+use crate::fs::Copying;
+use crate::ops::attributes::{MAX_SIZE, drop_set_ids_first};
 use crate::ops::file::{OpenFile, check_offset};
-use crate::ops::publish;
 use crate::slots::inode::Inode;
 use crate::walk::permission::flags_allow;
 
@@ -101,10 +99,9 @@ impl OpenFile {
         let (from, onto) = ((&self.open(inode), offset), (&target.open(into), to));
         let pre_attrs = sb.pre_attrs(Files { file: Some((into, 1)), ..Files::default() });
         let written = sb.fs().copy_range(&request, from, onto, len, Copying::Share)?;
-        target.copied(&request, into, to, &written);
-        pre_attrs.post_attrs(&written.after);
+        target.wrote(&request, into, to + written.len as u64, &written, pre_attrs);
         drop(held);
-        target.sync_copied()?;
+        target.sync_written()?;
         if written.len as u64 == len { Ok(()) } else { Err(Errno::EINVAL) }
     }
 
@@ -179,27 +176,11 @@ impl OpenFile {
         if written.len == 0 {
             return Ok(0);
         }
-        target.copied(&request, into, to, &written);
-        pre_attrs.post_attrs(&written.after);
+        target.wrote(&request, into, to + written.len as u64, &written, pre_attrs);
         drop(held);
         self.accessed(inode);
-        target.sync_copied()?;
+        target.sync_written()?;
         Ok(written.len as u64)
-    }
-
-    /// Notes that the file system copied to this file, whose data lock is held.
-    fn copied(&self, request: &Request, inode: &Inode, to: u64, written: &Written) {
-        inode.update(|attr| {
-            attr.size = attr.size.max(to + written.len as u64);
-            attr.blocks = written.blocks;
-            (attr.mtime, attr.ctime) = (request.now(), request.now());
-            contents_changed(&self.cred, attr);
-        });
-        publish::touched(self.held.sb(), EventKind::Modified, self.held.dentry());
-    }
-
-    fn sync_copied(&self) -> Result<(), Errno> {
-        if self.flags.contains(OpenFlags::DSYNC) { self.sync(!self.flags.contains(OpenFlags::SYNC)) } else { Ok(()) }
     }
 
     fn copy_by_pieces(&self, offset: u64, target: &Self, to: u64, len: u64) -> Result<u64, Errno> {

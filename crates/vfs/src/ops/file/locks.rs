@@ -2,7 +2,6 @@
 //! releases the locks.
 
 use crate::base::errno::Errno;
-use crate::base::flags::OpenFlags;
 use crate::ops::file::OpenFile;
 use crate::record_lock::{LockInfo, LockKind, LockWait, ParkedLock};
 use core::ops::Range;
@@ -19,7 +18,7 @@ impl OpenFile {
     /// place opened with `PATH`.
     pub fn lock_range(&self, kind: LockKind, range: Range<u64>, wait: LockWait) -> Result<(), Errno> {
         self.check_lock_of_range(kind)?;
-        self.held.sb().record_locks.set(self.lock_key(), self.lock_owner(), kind, range, wait)
+        self.held.sb().record_locks.set(self.lock_key(), self.lock_number(), kind, range, wait)
     }
 
     /// Returns the first lock of another open file that conflicts with `kind` on `range`:
@@ -28,23 +27,15 @@ impl OpenFile {
     /// # Errors
     /// `EINVAL` for an empty range, and for `Unlock`; `EBADF` on a place opened with `PATH`.
     pub fn test_lock(&self, kind: LockKind, range: Range<u64>) -> Result<Option<LockInfo>, Errno> {
-        if self.flags.contains(OpenFlags::PATH) {
-            return Err(Errno::EBADF);
-        }
-        self.held.sb().record_locks.test(self.lock_key(), self.lock_owner(), kind, range)
+        self.check_open()?;
+        self.held.sb().record_locks.test(self.lock_key(), self.lock_number(), kind, range)
     }
 
     /// Returns the [numbers](OpenFile::lock_number) of the other open files whose locks conflict
     /// with `kind` on `range`, for callers that detect deadlocks.
     #[must_use]
     pub fn lock_blockers(&self, kind: LockKind, range: Range<u64>) -> Vec<u64> {
-        self.held.sb().record_locks.blockers(self.lock_key(), self.lock_owner(), kind, range)
-    }
-
-    /// Returns the number of this open file among the owners of locks in its file system.
-    #[must_use]
-    pub fn lock_number(&self) -> u64 {
-        self.lock_owner()
+        self.held.sb().record_locks.blockers(self.lock_key(), self.lock_number(), kind, range)
     }
 
     /// Sets, changes or releases the lock on the whole file: `flock(2)`. It does not conflict with locks on
@@ -54,10 +45,8 @@ impl OpenFile {
     /// `EAGAIN` (`EWOULDBLOCK`) if a lock of another open file conflicts and `wait` is `Never`, `ETIMEDOUT`;
     /// `EBADF` on a place opened with `PATH`.
     pub fn flock(&self, kind: LockKind, wait: LockWait) -> Result<(), Errno> {
-        if self.flags.contains(OpenFlags::PATH) {
-            return Err(Errno::EBADF);
-        }
-        self.held.sb().record_locks.flock(self.lock_key(), self.lock_owner(), kind, wait)
+        self.check_open()?;
+        self.held.sb().record_locks.flock(self.lock_key(), self.lock_number(), kind, wait)
     }
 
     /// Waits for a lock without a thread: queues a request that conflicts, for `range` as [`lock_range`](Self::lock_range), or
@@ -76,11 +65,11 @@ impl OpenFile {
     ) -> Result<Option<ParkedLock>, Errno> {
         if range.is_some() {
             self.check_lock_of_range(kind)?;
-        } else if self.flags.contains(OpenFlags::PATH) {
-            return Err(Errno::EBADF);
+        } else {
+            self.check_open()?;
         }
         let sb = self.held.sb();
-        let numbers = (self.lock_key(), self.lock_owner(), sb.next_number());
+        let numbers = (self.lock_key(), self.lock_number(), sb.next_number());
         sb.record_locks.park(numbers, kind, range, granted)
     }
 
@@ -93,7 +82,7 @@ impl OpenFile {
         let is_allowed = match kind {
             LockKind::Shared => self.flags.can_read(),
             LockKind::Exclusive => self.flags.can_write(),
-            LockKind::Unlock => !self.flags.contains(OpenFlags::PATH),
+            LockKind::Unlock => return self.check_open(),
         };
         if is_allowed { Ok(()) } else { Err(Errno::EBADF) }
     }
@@ -111,8 +100,9 @@ impl OpenFile {
         self.held.dentry().object().inode_address()
     }
 
-    /// Returns the number of this open file, assigned at its first lock.
-    fn lock_owner(&self) -> u64 {
+    /// Returns the number of this open file among the owners of locks in its file system, assigned at its first lock.
+    #[must_use]
+    pub fn lock_number(&self) -> u64 {
         let owner = self.owner.load(Relaxed);
         if owner != 0 {
             return owner;

@@ -64,10 +64,8 @@ impl OpenFile {
     /// # Errors
     /// `ENXIO` at or after the end, or if no data follows; `EBADF` on a place opened with `PATH`; `EINVAL` for a directory.
     pub fn seek_for(&self, what: SeekFor, offset: u64) -> Result<u64, Errno> {
+        self.check_open()?;
         let inode = self.inode()?;
-        if self.flags.contains(OpenFlags::PATH) {
-            return Err(Errno::EBADF);
-        }
         if inode.mode() & S_IFMT == S_IFDIR {
             return Err(Errno::EINVAL);
         }
@@ -82,9 +80,7 @@ impl OpenFile {
     /// # Errors
     /// `EBADF` on a place opened with `PATH`; the file system's.
     pub fn sync(&self, data_only: bool) -> Result<(), Errno> {
-        if self.flags.contains(OpenFlags::PATH) {
-            return Err(Errno::EBADF);
-        }
+        self.check_open()?;
         self.held.sb().fs().sync(&self.request(), &self.open(self.inode()?), data_only)
     }
 

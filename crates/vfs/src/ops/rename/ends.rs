@@ -14,6 +14,7 @@ use crate::cache::sharded::{NamePairGuard, share_shard};
 use crate::cache::superblock::SuperBlock;
 use crate::fs::Rename;
 use crate::mount::Mount;
+use crate::mount::place::above;
 use crate::ops::entry::{Caller, DirAt};
 use crate::ops::last_component::{Last, LastKind};
 use crate::slots::dentry::Dentry;
@@ -244,7 +245,7 @@ pub(super) enum LockedEnds<'t> {
 /// Locks both names, or both directories. Directories are locked ancestors first and, if need be,
 /// under `rename_lock`.
 pub(super) fn lock_ends<'t>(at: [&'t DirAt; 2], hashes: [u64; 2], plan: &Plan<'_>) -> Result<LockedEnds<'t>, Attempt> {
-    let sb = at[0].sb();
+    let sb = at[0].place.sb();
     if !sb.is_evictable && !plan.is_whole.get() {
         return lock_names(sb, at, hashes, plan).map(LockedEnds::Names);
     }
@@ -394,15 +395,5 @@ pub(super) fn dirs_above(ends: &Ends<'_, '_>, may_evict: &MayEvict) -> Option<(b
 /// Returns whether `dentry` lies below `ancestor`. Exact while no directory moves between
 /// directories.
 pub(super) fn is_below(dentry: &Dentry, ancestor: &Dentry) -> bool {
-    let mut at = dentry;
-    while let Some(parent) = at.parent() {
-        if core::ptr::eq(parent, at) {
-            return false;
-        }
-        if core::ptr::eq(parent, ancestor) {
-            return true;
-        }
-        at = parent;
-    }
-    false
+    core::iter::successors(above(dentry), |at| above(at)).any(|at| core::ptr::eq(at, ancestor))
 }

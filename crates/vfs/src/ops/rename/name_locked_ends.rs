@@ -45,7 +45,7 @@ impl Context {
         plan: &Plan<'_>,
         caller: Caller<'_>,
     ) -> Result<Attempt, Errno> {
-        let (sb, dirs) = (at[0].sb(), at.map(DirAt::dir));
+        let (sb, dirs) = (at[0].place.sb(), at.map(DirAt::dir));
         let hashes = plan.lasts.map(|last| sb.hash(last.name));
         let ends = Ends::new(sb, dirs, hashes, plan, [None, None], caller);
         let ordered = (ends.are_two && plan.is_whole.get()).then(|| sb.ranks.lock(Rank::Rename, &sb.rename_lock));
@@ -63,7 +63,7 @@ impl Context {
         let find = |k: usize| {
             let end = [&ends.old, &ends.new][k];
             end.check()?;
-            let found = lookup::find_name_locked(&Here::Counted(at[k].place().clone()), end.last.name, &request)?;
+            let found = lookup::find_name_locked(&Here::Counted(at[k].place.clone()), end.last.name, &request)?;
             Ok::<_, Errno>(found.map(|found| Pinned::of(sb, found)))
         };
         moved = find(0)?.ok_or(Errno::ENOENT)?;
@@ -82,8 +82,7 @@ impl Context {
                     Err(errno) => Err(errno),
                 }
             }
-            Ok(false) => Ok(()),
-            Err(errno) => Err(errno),
+            checked => checked.map(drop),
         };
         ends.tried(done)
     }
@@ -99,8 +98,7 @@ impl Context {
         let (sb, target) = (ends.sb, found.target);
         {
             let _held = lock_both(sb, [ends.old.dir, ends.new.dir]);
-            let is_positive = |entry: &&Dentry| !entry.object().is_negative();
-            let at_new = sb.cached(ends.new.dir, ends.new.named()).filter(is_positive);
+            let at_new = sb.cached(ends.new.dir, ends.new.named()).filter(|entry| !entry.object().is_negative());
             let is_same =
                 is_at(sb, &ends.old, found.moved) && at_new.map(core::ptr::from_ref) == target.map(core::ptr::from_ref);
             if !is_same || !are_hashed(ends) {

@@ -19,7 +19,7 @@
 
 use crate::base::access::credentials::MAY_EXEC;
 use crate::base::errno::Errno;
-use crate::base::name::NAME_MAX;
+use crate::base::name::is_name;
 use crate::fs::{NewInode, Request};
 use crate::mount::context::Context;
 use crate::mount::place::{Base, PathRef};
@@ -87,8 +87,7 @@ impl Context {
 fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let (parent, name) = path.split_at(directory_len(path)?);
     let parent = if parent.is_empty() { b"." } else { parent };
-    let is_name = !matches!(name, b"." | b"..") && name.len() <= NAME_MAX && !path.contains(&0);
-    is_name.then_some((parent, name))
+    is_name(name).then_some((parent, name))
 }
 
 /// Requests names of one file system, and puts the answers into the cache.

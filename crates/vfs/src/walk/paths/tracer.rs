@@ -19,7 +19,7 @@
 //! The rules are in [`rcu_walk`](crate::walk::rcu_walk) and [`follow`](crate::walk::follow).
 
 use crate::base::flags::MountFlags;
-use crate::base::name::{NAME_MAX, Named};
+use crate::base::name::{Named, is_name};
 use crate::mount::place::Place;
 use crate::slots::slot::{entry_hash, inode_of};
 use crate::walk::follow::MAX_LINKS;
@@ -119,7 +119,8 @@ impl<'g, P: FnMut(&Step<'g>, Pass) -> bool> Tracer<'_, 'g, P> {
 
     /// Returns the entry of a name in a directory.
     fn find(&self, at: Step<'g>, name: &[u8]) -> Option<Step<'g>> {
-        if !is_recordable(name) {
+        // (Of a name with a NUL byte the walk has another error than the cache.)
+        if !is_name(name) {
             return None;
         }
         let Shortcut { tree, guard, .. } = *self.shortcut;
@@ -180,10 +181,4 @@ impl<'g, P: FnMut(&Step<'g>, Pass) -> bool> Tracer<'_, 'g, P> {
         let parent = at.dentry.parent()?;
         (!at.changed()).then(|| Step::sample(at.mount, parent))
     }
-}
-
-/// Returns whether a path with this name can be recorded. (Of a name with a NUL byte the walk has
-/// another error than the cache.)
-fn is_recordable(name: &[u8]) -> bool {
-    !matches!(name, b"." | b"..") && name.len() <= NAME_MAX && !name.contains(&0)
 }
