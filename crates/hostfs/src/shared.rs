@@ -262,7 +262,7 @@ impl Shared {
     }
 
     /// Lets the VFS look up all names of a watched file again, if the host has shown several names for
-    /// the first time: from now on the answers are valid for a time only.
+    /// the first time: the later answers are valid for a time only.
     pub(crate) fn note_names(&self, node: &Node, stat: &Statx) {
         if self.watches.is_some()
             && has_other_names(stat)

@@ -183,7 +183,7 @@ fn a_name_that_other_programs_made_and_removed_after_an_own_removal_is_not_an_ow
     watched.turn_at(watched.start + DELAY);
     watched.turn_at(watched.start + 2 * DELAY);
     assert_eq!(at.attr(Base::CWD, b"/p", false).unwrap().nlink, 2);
-    // Each event in a turn of its own.
+    // Now the thread reads each event by itself.
     at.mkdir(Base::CWD, b"/p/d", 0o755).unwrap();
     watched.turn();
     at.rmdir(Base::CWD, b"/p/d").unwrap();
