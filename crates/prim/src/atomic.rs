@@ -12,8 +12,8 @@ pub use loom::sync::atomic::{
     Ordering, fence,
 };
 
-/// A fence for the compiler only. loom has no such fence, so code that relies on this must use its fall-back, a full
-/// fence, under loom.
+/// Stops the compiler, not the CPU, from moving accesses across this point. loom has no such fence, so code that relies on
+/// it must use a full fence under loom.
 #[cfg(loom)]
 pub fn compiler_fence(order: Ordering) {
     // ORDERING: the caller's; the comment there names the partner.

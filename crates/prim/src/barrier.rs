@@ -79,7 +79,7 @@ impl Asymmetric {
         cfg!(loom) || is_set(&self.is_fence)
     }
 
-    /// The expensive side: orders the calling thread's earlier accesses against other threads'
+    /// Executes the expensive side: orders the calling thread's earlier accesses against other threads'
     /// accesses on the cheap side.
     pub fn expensive(&self) -> Expensive {
         // ORDERING: Acquire pairs with the Release below: the thread that made the last barrier has made it, and what
@@ -101,7 +101,7 @@ impl Asymmetric {
     }
 }
 
-/// A relaxed load and a comparison. `Asymmetric::expensive` makes every thread see the change, or fails.
+/// Returns whether the flag is set, by a relaxed load. `Asymmetric::expensive` makes every thread see the change, or fails.
 #[cfg(any(loom, not(target_arch = "x86_64")))]
 #[inline(always)]
 fn is_set(word: &AtomicBool) -> bool {

@@ -1,7 +1,7 @@
 //! Spin hints. A wait takes its condition as a closure, so that a simulated machine can evaluate it when a line
 //! changes.
 
-/// One pause of a spin loop.
+/// Pauses once in a spin loop.
 #[inline(always)]
 pub fn spin_loop() {
     #[cfg(not(loom))]

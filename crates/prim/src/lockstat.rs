@@ -1,14 +1,14 @@
 //! Hooks for lock statistics (Lockmeter's columns). Every lock calls them; in production they compile to nothing.
 
-/// A thread wants the lock at `lock`, which is not free.
+/// Reports that a thread wants the lock at `lock`, which is not free.
 #[inline(always)]
 pub fn contended<T: ?Sized>(_lock: &T) {}
 
-/// The lock at `lock` was taken.
+/// Reports that the lock at `lock` was taken.
 #[inline(always)]
 pub fn acquired<T: ?Sized>(_lock: &T) {}
 
-/// The next lock that the calling thread takes has this name in the statistics, in place of its type.
+/// Gives the next lock that the calling thread takes this name in the statistics, in place of its type.
 #[inline(always)]
 pub fn named(_name: impl FnOnce() -> &'static str) {}
 
@@ -33,6 +33,6 @@ pub fn caller(_name: &'static str) -> Caller {
     Caller { not_send: core::marker::PhantomData }
 }
 
-/// The lock at `lock` is about to be released.
+/// Reports that the lock at `lock` is about to be released.
 #[inline(always)]
 pub fn released<T: ?Sized>(_lock: &T) {}

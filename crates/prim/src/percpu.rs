@@ -75,7 +75,7 @@ impl<T> PerCpu<T> {
         &self.more[k].get_or_init(make)[id - (first << k)]
     }
 
-    /// Every slot made so far.
+    /// Returns every slot made so far.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.first.iter().chain(self.more.iter().filter_map(OnceLock::get).flatten())
     }

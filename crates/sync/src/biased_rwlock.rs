@@ -263,7 +263,7 @@ impl<T> BiasedRwLock<T> {
     }
 }
 
-/// The calling thread's.
+/// Returns the index of the calling thread.
 #[inline(always)]
 fn own_index() -> u32 {
     prim::cpu::id() as u32

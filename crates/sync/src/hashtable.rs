@@ -140,7 +140,7 @@ impl<N> Clone for View<'_, N> {
 impl<N> Copy for View<'_, N> {}
 
 impl<'g, N: HashNode> View<'g, N> {
-    /// The first node on the chain of `hash` for which `matches` holds. `None`: there is none, *or* a writer disturbed
+    /// Returns the first node on the chain of `hash` for which `matches` holds. `None`: there is none, *or* a writer disturbed
     /// the search; [`HashTable::find_slow`] decides which. `at_head` gets the address of the chain's first node, for a
     /// prefetch; it need not be the address of a node.
     #[inline(always)]

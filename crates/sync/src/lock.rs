@@ -78,7 +78,7 @@ impl<R: RawLock, T> Lock<R, T> {
         Self::with_raw(R::new(), data)
     }
 
-    /// A lock around `data` with a given raw lock, which must be free and out of reach of other threads.
+    /// Creates a lock around `data` with a given raw lock, which must be free and out of reach of other threads.
     #[inline]
     #[must_use]
     pub fn with_raw(raw: R, data: T) -> Self {

@@ -163,7 +163,7 @@ impl<R: Rank> Checker<R> {
         }
     }
 
-    /// How threads waited for the locks of each rank so far, the outermost rank first.
+    /// Returns how threads waited for the locks of each rank so far, the outermost rank first.
     #[cfg(not(loom))]
     pub fn waits(&self) -> impl Iterator<Item = RankWaits> {
         self.waits.sums(R::NAMES)

@@ -178,7 +178,7 @@ impl RcuDomain {
         self.inner.readers.is_inside()
     }
 
-    /// The calling thread is in no read section of this domain.
+    /// Panics if the calling thread is in a read section of this domain.
     fn check_outside(&self, call: &str) {
         assert!(!self.inner.readers.is_inside(), "{call} inside a read section of the same domain");
     }

@@ -174,7 +174,7 @@ impl SeqCount {
         debug_assert!(old & 1 != 0, "the end of a write that was not begun");
     }
 
-    /// A write section that ends when the guard is dropped. As [`write_begin`](Self::write_begin) otherwise.
+    /// Begins a write section that ends when the guard is dropped. As [`write_begin`](Self::write_begin) otherwise.
     #[inline(always)]
     #[must_use = "the write section ends when the guard is dropped"]
     pub fn write(&self) -> SeqWrite<'_> {

@@ -271,7 +271,7 @@ impl Lock {
         self.word.compare_exchange(0, WRITER, Acquire, Relaxed).is_ok()
     }
 
-    /// The reader's share, just added to `before`, is not good.
+    /// Waits as a reader whose share, just added to `before`, does not lock.
     #[cold]
     #[inline(never)]
     fn read_slow(&self, before: u32) {

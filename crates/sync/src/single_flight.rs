@@ -218,7 +218,7 @@ impl<K, V> SingleFlight<K, V> {
         Entry::Lead(Leader { shard: ShardRef::Borrowed(shard), flight, outcome: ABANDONED })
     }
 
-    /// How many keys are in flight. Exact if no thread enters or lands meanwhile.
+    /// Returns how many keys are in flight. Exact if no thread enters or lands meanwhile.
     fn in_flight(&self) -> usize {
         self.shards.iter().map(|shard| shard.flights.lock().iter().count()).sum()
     }

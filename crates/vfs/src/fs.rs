@@ -118,7 +118,7 @@ pub trait FileSystem: Send + Sync + 'static {
         self.lookup(request, dir, name, &mut NextNames::none())
     }
 
-    /// The id of `inode`, which stays valid across restarts. `None`: its file system has no ids, or this file has none.
+    /// Returns the id of `inode`, which stays valid across restarts. `None`: its file system has no ids, or this file has none.
     ///
     /// With [`NameStore::Cache`], a file system with ids must not use an inode number ([`Attr::ino`]) again.
     fn id(&self, _inode: &Inode) -> Option<FileId> {
@@ -150,7 +150,7 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// The body of a symbolic link that `lookup` returned without one. Called once for each inode.
+    /// Returns the body of a symbolic link that `lookup` returned without one. Called once for each inode.
     ///
     /// # Errors
     /// `EIO`...
@@ -238,7 +238,7 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(inode.attr())
     }
 
-    /// When `inode` was made, in nanoseconds since the epoch: `stx_btime` of `statx(2)`. `None`:
+    /// Returns when `inode` was made, in nanoseconds since the epoch: `stx_btime` of `statx(2)`. `None`:
     /// that is not kept. The default is the cache's value: [`Inode::birth`].
     ///
     /// # Errors

@@ -169,7 +169,7 @@ impl Context {
         }
     }
 
-    /// The rest of [`Context::resolve`] when the first rcu-walk did not reach the end.
+    /// Does the rest of [`Context::resolve`] when the first rcu-walk did not reach the end.
     #[cold]
     #[inline(never)]
     fn resolve_slow<R, E: From<Errno>>(
@@ -265,7 +265,7 @@ fn begin<'s>(
     Ok((root, if is_absolute { root } else { start.place() }))
 }
 
-/// The start of a scoped walk is its root.
+/// Returns root and start of a scoped walk: its start is its root.
 #[cold]
 fn begin_scoped<'s>(base: Base<'s>, start: &'s PathRef, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
     if path[0] == b'/' && base.resolve.contains(Resolve::BENEATH) {

@@ -190,8 +190,8 @@ impl Handed {
     pub(super) fn take_all(&self) -> Vec<Batch> {
         let mut batches = Vec::new();
         // ORDERING: Acquire pairs with the Release in `push`; the batches below the top come with it, because a push
-        // on top is a read-modify-write and continues the release sequence. (not visible to loom: the fence of the
-        // grace period that follows acquires as well)
+        // on top is a read-modify-write and continues the release sequence. (not visible to loom: the later
+        // fence of the grace period is an acquire, too)
         let mut head = self.head.swap(core::ptr::null_mut(), Acquire);
         while !head.is_null() {
             // SAFETY: taken off the stack, so this thread owns it (invariant 3).

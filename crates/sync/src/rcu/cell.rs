@@ -138,7 +138,7 @@ pub struct Rcu<T: Send + Sync + 'static> {
 }
 
 impl<T: Send + Sync + 'static> Rcu<T> {
-    /// A cell of `domain` that holds `value`.
+    /// Creates a cell of `domain` that holds `value`.
     #[must_use]
     pub fn new(domain: &RcuDomain, value: T) -> Self {
         Self { inner: RcuOption::some(domain, value) }
@@ -181,13 +181,13 @@ pub struct RcuOption<T: Send + Sync + 'static> {
 }
 
 impl<T: Send + Sync + 'static> RcuOption<T> {
-    /// A cell of `domain` that holds nothing.
+    /// Creates a cell of `domain` that holds nothing.
     #[must_use]
     pub fn none(domain: &RcuDomain) -> Self {
         Self { raw: RawRcu::new(None), domain: domain.address() }
     }
 
-    /// A cell of `domain` that holds `value`.
+    /// Creates a cell of `domain` that holds `value`.
     #[must_use]
     pub fn some(domain: &RcuDomain, value: T) -> Self {
         Self { raw: RawRcu::new(Some(Box::new(value))), domain: domain.address() }

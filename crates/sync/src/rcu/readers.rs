@@ -234,7 +234,7 @@ impl<P> Readers<P> {
         &self.slots.this().own
     }
 
-    /// Every `P` made so far.
+    /// Returns every `P` made so far.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &P> {
         self.slots.iter().map(|slot| &slot.own)
     }
@@ -244,7 +244,7 @@ impl<P> Readers<P> {
         self.asymmetric.is_fence()
     }
 
-    /// How many sections were leaked because their thread returned its index first.
+    /// Returns how many sections were leaked because their thread returned its index first.
     pub(crate) fn leaked(&self) -> u64 {
         // Relaxed: a counter.
         self.slots.iter().map(|slot| u64::from(slot.leaked.load(Relaxed))).sum()

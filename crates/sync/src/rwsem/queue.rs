@@ -211,7 +211,7 @@ impl Queue {
         Some(Batch { kind, len, last })
     }
 
-    /// The waiter behind `node`, which is queued, if it is a reader.
+    /// Returns the waiter behind `node`, which is queued, if it is a reader.
     fn next_reader(node: NonNull<Waiter>) -> Option<NonNull<Waiter>> {
         // SAFETY: invariant 2: it is queued, so it lives.
         let waiter = unsafe { node.as_ref() };

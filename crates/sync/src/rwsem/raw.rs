@@ -224,7 +224,7 @@ impl<P: SlowPath> RawRwSem<P> {
         }
     }
 
-    /// The reader's share, just added to `before`, is not good.
+    /// Waits as a reader whose share, just added to `before`, does not lock.
     #[cold]
     #[inline(never)]
     fn read_slow(&self, before: u64, timeout: Option<Duration>) -> bool {
@@ -257,7 +257,7 @@ impl<P: SlowPath> RawRwSem<P> {
         self.wait(&waiter, timeout)
     }
 
-    /// The writer's share, just added, is not good.
+    /// Waits as a writer whose share, just added, does not lock.
     #[cold]
     #[inline(never)]
     fn write_slow(&self, timeout: Option<Duration>) -> bool {

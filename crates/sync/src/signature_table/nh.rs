@@ -43,7 +43,7 @@ impl Signature {
         [self.low, self.high]
     }
 
-    /// Its bits, mixed, for a choice among lines.
+    /// Returns the signature's bits, mixed, for a choice among lines.
     #[inline(always)]
     pub(super) fn spread(self) -> u64 {
         // The high word of a sum of products is spread well except for its top bits; the low one has the rest.

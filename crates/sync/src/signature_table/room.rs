@@ -69,7 +69,7 @@ impl SignatureTable {
         self.ways(signature).any(Entry::is_vacant)
     }
 
-    /// A way of `signature` whose entry was moved.
+    /// Moves an entry out of a way of `signature`. Returns the way.
     #[cold]
     fn make_room(&self, signature: Signature) -> Option<&Entry> {
         // Few moves first.
@@ -117,7 +117,7 @@ impl Entry {
         }
     }
 
-    /// A guess, as an exchange makes sure that one thread writes.
+    /// Returns whether the way looks vacant. Only a guess: an exchange makes sure that one thread writes.
     fn is_vacant(&self) -> bool {
         // Relaxed: see above.
         let place = self.place.load(Relaxed);

@@ -214,7 +214,7 @@ impl<T: Item> Chunk<T> {
         NonNull::new(head).expect("items lie inside a chunk")
     }
 
-    /// The `len` items from index `first` on, which are in one batch, if they are written.
+    /// Returns the `len` items from index `first` on, which are in one batch, if they are written.
     pub(super) fn items(&self, first: usize, len: usize) -> Option<&[T]> {
         debug_assert!(len > 0 && first / BATCH == (first + len - 1) / BATCH);
         // ORDERING: Acquire pairs with the Release in `write_batch`: a thread that sees the flag sees the objects.

@@ -1,4 +1,4 @@
-//! Which items of a slab are free in its depot, and which groups of them are.
+//! The free items of a slab's depot (the store that the per-CPU caches share), and the state of each group of items.
 //!
 //! # What it is
 //! A word of bits for each group of items, and three sets of groups: *partial* (some items are

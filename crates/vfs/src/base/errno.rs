@@ -99,7 +99,7 @@ impl core::fmt::Display for Errno {
 impl core::error::Error for Errno {}
 
 impl From<Errno> for std::io::Error {
-    /// The error of a cancelled call becomes `ECANCELED`: the loops of `std::io` repeat a call that fails with `EINTR`, and this one
+    /// Converts the error. A cancelled call gets `ECANCELED`: the loops of `std::io` repeat a call that fails with `EINTR`, and this one
     /// would fail for ever.
     fn from(errno: Errno) -> Self {
         let is_cancelled = || Cancel::current().is_some_and(|cancel| cancel.is_cancelled());

@@ -113,7 +113,7 @@ impl NameKey {
         Self([prim::seed::random_u64() | 1, prim::seed::random_u64() | 1])
     }
 
-    /// One word of the secret, for a file system's own hash.
+    /// Returns one word of the secret, for a file system's own hash.
     pub(crate) fn word(self) -> u64 {
         self.0[0]
     }
@@ -273,7 +273,7 @@ fn slashes_under_16(path: &[u8]) -> u64 {
     slashes(u128::from(under_8(path)))
 }
 
-/// One bit for each byte that is a slash.
+/// Returns one bit for each byte that is a slash.
 #[inline(always)]
 fn slashes(bytes: u128) -> u64 {
     u64::from(prim::bytes::matches(bytes, b'/'))

@@ -36,7 +36,7 @@ impl PackedAttr {
         Self { line, birth }
     }
 
-    /// When the file was made, in nanoseconds since the epoch, if the cache keeps that: [`Inode::birth`](crate::Inode::birth).
+    /// Returns when the file was made, in nanoseconds since the epoch, if the cache keeps that: [`Inode::birth`](crate::Inode::birth).
     #[inline]
     #[must_use]
     pub fn birth(&self) -> Option<i64> {

@@ -8,7 +8,7 @@ use serde::Serializer;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A path as a string; as bytes, if it is not UTF-8.
+/// Writes a path as a string; as bytes, if it is not UTF-8.
 pub(crate) fn path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     match path.to_str() {
         Some(path) => serializer.serialize_str(path),

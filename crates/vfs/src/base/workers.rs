@@ -96,7 +96,7 @@ impl Drop for Workers {
 }
 
 impl Pool {
-    /// The life of a thread.
+    /// Runs a thread of the pool until it ends.
     fn work(&self) {
         loop {
             if let Some(work) = self.state.change_silently(|state| state.waiting.pop_front()) {

@@ -127,7 +127,7 @@ impl SuperBlock {
         Ok(())
     }
 
-    /// An ACL that the file system cannot store is lost when the inode leaves the cache.
+    /// Stores the ACLs of a new file. An ACL that the file system cannot store is lost when the inode leaves the cache.
     #[cold]
     fn store_beside(&self, request: &Request, made: &Dentry, beside: &InitExtra<'_>) -> Result<(), Errno> {
         let Some(inode) = made.inode().filter(|_| !beside.is_stored()) else { return Ok(()) };

@@ -50,7 +50,7 @@ pub(crate) enum ExtraArgs<'a> {
 }
 
 impl<'a> ExtraArgs<'a> {
-    /// Of a file that was just made: the values `beside` its attributes.
+    /// Returns the arguments of a file that was just made, with the values `beside` its attributes.
     #[inline(always)]
     pub(crate) fn of(beside: Option<&'a InitExtra<'a>>) -> Self {
         beside.map_or(Self::Nothing, Self::Made)

@@ -26,7 +26,7 @@ use sync::Mutex;
 /// The thread that invalidates notifies it, perhaps inside an RCU section; several threads may do
 /// so at once. The observer must not block, and must not call the file system.
 pub trait Observer: Send + Sync + 'static {
-    /// The entry `name` of the directory is stale. `inode`: the cache's inode there, whose
+    /// Reports that the entry `name` of the directory is stale. `inode`: the cache's inode there, whose
     /// attributes and contents may be stale, too.
     fn entry(&self, dir: &Identity, name: &[u8], inode: Option<&Identity>);
 
@@ -36,13 +36,13 @@ pub trait Observer: Send + Sync + 'static {
         self.entry(dir, name, Some(inode));
     }
 
-    /// The attributes and contents of the inode are stale, and so are the names in it.
+    /// Reports that the attributes and contents of the inode are stale, and so are the names in it.
     fn inode(&self, inode: &Identity);
 
     /// Everything is stale.
     fn all(&self);
 
-    /// An operation on the tree has changed something; for observers by
+    /// Reports that an operation on the tree has changed something; for observers by
     /// [`Vfs::observe_changes`](crate::Vfs::observe_changes). Called on the thread of the
     /// operation, which may have directories locked. An observer whose own operations change the
     /// tree must recognize its threads by itself. By default it is as if a file system had reported
@@ -94,7 +94,7 @@ impl Identity {
         Self { inode: core::ptr::from_ref(inode) as u64, ino: attr.ino, dev: sb.slots().dev, is_dir: attr.is_dir() }
     }
 
-    /// Of the inode of a name, if it has one.
+    /// Returns the identity of the inode of a name, if it has one.
     pub(crate) fn behind(sb: &SuperBlock, dentry: &Dentry) -> Option<Self> {
         dentry.inode().map(|inode| Self::of(sb, inode))
     }

@@ -131,7 +131,7 @@ impl<'a> NameGuard<'a> {
 
 /// A name of a sharded directory that this thread locked in the read section of a walk: [`SuperBlock::enter_name`].
 ///
-/// A sharded directory that has its name keeps its slot while one of its shards is locked: a removal needs all of them.
+/// While a shard is locked, a sharded directory that has not lost its own name keeps its slot: a removal must lock all shards.
 #[must_use]
 pub(crate) struct LockedName {
     dir: DentryPtr,
@@ -319,7 +319,7 @@ impl SuperBlock {
         Some(LockedName { dir: DentryPtr::of(self.slots(), dir), at, lock: DetachedGuard::new(lock) })
     }
 
-    /// The directory, the guard and the shard of a name that [`SuperBlock::enter_name`] locked.
+    /// Returns the directory, the guard and the shard of a name that [`SuperBlock::enter_name`] locked.
     pub(crate) fn bind_name(
         &self,
         LockedName { dir, at, lock }: LockedName,
@@ -350,7 +350,7 @@ impl SuperBlock {
         (lock, slot.owner.is(dir).then(|| sharded_dirs.slot_of(dir)))
     }
 
-    /// The attributes of `inode`, if it is the inode of a sharded directory.
+    /// Returns the attributes of `inode`, if it is the inode of a sharded directory.
     #[cold]
     pub(crate) fn sharded_attr(&self, inode: &Inode) -> Option<Attr> {
         let sharded_dirs = self.sharded_for_changes()?;

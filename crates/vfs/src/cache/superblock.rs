@@ -304,7 +304,7 @@ impl SuperBlock {
         self.is_evictable && self.ttl_ns.load(Relaxed) != 0
     }
 
-    /// For how long new entries and negative entries of `dir` are valid: no longer than the answers about the directory.
+    /// Returns for how long new entries and negative entries of `dir` are valid: no longer than the answers about the directory.
     pub(crate) fn valid_in(&self, dir: &Dentry) -> Valid {
         match (self.default_valid, dir.inode()) {
             (Valid::UntilInvalidated, Some(inode)) => self.valid_of(inode),
@@ -312,7 +312,7 @@ impl SuperBlock {
         }
     }
 
-    /// For how long an answer about `inode` is valid. If it is valid for a time, this is the
+    /// Returns for how long an answer about `inode` is valid. If it is valid for a time, this is the
     /// shortest time that the file system gave.
     pub(crate) fn valid_of(&self, inode: &Inode) -> Valid {
         if inode.has_ttl() { Valid::For(self.ttl_ns.load(Relaxed)) } else { Valid::UntilInvalidated }
@@ -347,7 +347,7 @@ impl SuperBlock {
         &self.slots().slabs[kind as usize]
     }
 
-    /// How full that slab is, which has a limit.
+    /// Returns how full the slab of slots of this `kind` is, which has a limit.
     pub(crate) fn share(&self, kind: SlotKind) -> &Share {
         let [entries, negatives] = self.shares.as_deref().expect("a cache with limits");
         match kind {

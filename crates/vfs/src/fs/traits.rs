@@ -172,7 +172,7 @@ pub enum Opens {
 /// How a file system hashes and compares names, if not byte by byte: case-insensitive directories. Called in rcu-walk, so
 /// it must not block.
 pub trait NameRules: Send + Sync + 'static {
-    /// The hash of `name`, equal for names that are [`NameRules::equal`]. `key` is random for each tree.
+    /// Returns the hash of `name`, equal for names that are [`NameRules::equal`]. `key` is random for each tree.
     fn hash(&self, key: u64, name: &[u8]) -> u64;
 
     /// Returns whether both are the same name.

@@ -46,7 +46,7 @@ impl<'t> LockedMounts<'t> {
         Ok(())
     }
 
-    /// The topmost mount on `mountpoint` of `parent`, if there is any.
+    /// Returns the topmost mount on `mountpoint` of `parent`, if there is any.
     fn top(&self, parent: &PerCpuArc<Mount>, mountpoint: &Dentry) -> Option<PerCpuArc<Mount>> {
         let guard = parent.sb.domain.read();
         // From the owner: a mount whose count is sealed gives no reference otherwise. The thread that sealed it counts again

@@ -106,7 +106,7 @@ impl PathRef {
         Ok(PackedAttr::from(&self.sb().attr_now(inode)?).with_birth(inode.birth()))
     }
 
-    /// When the file was made, if its file system keeps that.
+    /// Returns when the file was made, if its file system keeps that.
     ///
     /// # Errors
     /// The errors of [`crate::FileSystem::birth`].
@@ -230,7 +230,7 @@ pub(crate) fn path_in_file_system(sb: &SuperBlock, dentry: &Dentry) -> Vec<u8> {
 }
 
 impl core::fmt::Debug for PathRef {
-    /// The type of its file system, and its path there.
+    /// Shows the type of the file system, and the path in it.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let path = path_in_file_system(self.sb(), self.dentry());
         write!(f, "{}:{:?}", self.sb().type_name, path.escape_ascii().to_string())

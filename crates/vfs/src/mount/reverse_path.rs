@@ -34,7 +34,7 @@ const UNREACHABLE: &[u8] = b"(unreachable)";
 /// The suffix of the path of a removed name.
 const DELETED: &[u8] = b" (deleted)";
 
-/// The path of `place` from `root`, with the suffix if its name was removed.
+/// Returns the path of `place` from `root`, with the suffix if its name was removed.
 pub(crate) fn path_from(tree: &Tree, place: Place<'_>, root: Place<'_>) -> Vec<u8> {
     path(tree, place, root, DELETED)
 }

@@ -52,7 +52,7 @@ impl Context {
         set_attr_held(&self.credentials(), &self.request(), held, set)
     }
 
-    /// The part of [`Context::change_attr`] after the length was set.
+    /// Does the part of [`Context::change_attr`] after the length was set.
     #[cold]
     fn change_but_length(&self, held: &PathRef, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         let (sb, cred, request) = (held.sb(), self.credentials(), self.request());
@@ -160,7 +160,7 @@ fn forbidding(set: &SetAttr) -> InodeFlags {
     touch.union(if set.size.is_some() { InodeFlags::APPEND } else { InodeFlags::empty() })
 }
 
-/// The part of [`check`] that needs only the attributes.
+/// Does the part of [`check`] that needs only the attributes.
 fn check_plain(cred: &Credentials, attr: &Attr, set: &SetAttr) -> Result<(), Errno> {
     let has = |capability| cred.capabilities.contains(capability);
     if let Some(uid) = set.uid {

@@ -413,7 +413,7 @@ impl Context {
         Some(done.map_err(|errno| nul_or(path, errno)))
     }
 
-    /// The caller of an operation, by the state of the context now.
+    /// Returns the caller of an operation, by the state of the context now.
     #[inline(always)]
     pub(super) fn caller_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Caller<'g> {
         let state = self.state(guard);

@@ -244,7 +244,7 @@ impl OpenFile {
         }
     }
 
-    /// The access time of an access now, if it is recorded.
+    /// Returns the access time of an access now, if it is recorded.
     fn access_time(&self, inode: &Inode) -> Option<i64> {
         let flags = self.held.mount().flags();
         let kept = MountFlags::NOATIME.union(MountFlags::RDONLY).bits();

@@ -38,7 +38,7 @@ impl<'p> Last<'p> {
         }
     }
 
-    /// The common case, decided by the last 16 bytes: a name of fewer than 16 bytes after one slash,
+    /// Splits a path of the common case, by its last 16 bytes: a name of fewer than 16 bytes after one slash,
     /// whose first byte is not a dot.
     #[inline(always)]
     fn of_plain(path: &'p [u8]) -> Option<Self> {

@@ -67,7 +67,7 @@ impl Context {
     }
 }
 
-/// An entry was added.
+/// Reports that an entry was added.
 #[inline(always)]
 pub(crate) fn created(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) {
     if !sb.watches.is_idle() {
@@ -76,7 +76,7 @@ pub(crate) fn created(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8]
     }
 }
 
-/// An entry is about to be removed. Returns the argument of [`gone`].
+/// Prepares the report that an entry is removed. Returns the argument of [`gone`].
 #[must_use = "observers hear of the removal by `gone`"]
 #[inline(always)]
 pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) -> Option<Identity> {
@@ -88,7 +88,7 @@ pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8]
     Identity::behind(sb, entry)
 }
 
-/// The entry of `victim` was removed.
+/// Reports that the entry of `victim` was removed.
 #[inline(always)]
 pub(crate) fn gone(sb: &SuperBlock, dir: &Dentry, name: &[u8], victim: Option<Identity>) {
     if victim.is_some() {
@@ -103,7 +103,7 @@ fn changed_entry(sb: &SuperBlock, dir: &Dentry, name: &[u8], inode: Option<Ident
     }
 }
 
-/// An entry was moved.
+/// Reports that an entry was moved.
 pub(crate) fn moved(sb: &SuperBlock, entry: &Dentry, from: MoveEnd<'_>, to: MoveEnd<'_>, is_dir: bool) {
     if sb.watches.is_idle() {
         return;

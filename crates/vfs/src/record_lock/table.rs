@@ -159,7 +159,7 @@ impl LockTable {
         own.into_iter().map(|(_, waiter)| waiter).collect()
     }
 
-    /// For each other owner with a conflicting lock, the first such lock.
+    /// Returns, for each other owner with a conflicting lock, the first such lock.
     fn conflicts(&self, request: &LockRequest) -> impl Iterator<Item = LockInfo> {
         let others = self.held.iter().filter(|&(&owner, _)| owner != request.owner);
         others.filter_map(|(_, ranges)| ranges.first_conflict(request.kind, &request.range))

@@ -159,7 +159,7 @@ impl Inode {
         self.begin_prepared()
     }
 
-    /// The first half of [`begin`](Self::begin): no reference can be taken yet.
+    /// Does the first half of [`begin`](Self::begin): no reference can be taken yet.
     #[inline(always)]
     pub(crate) fn prepare(&self, attr: &Attr, node: u64, kept: Kept) {
         self.mode.store(if kept.is_reported { REPORTED } else { 0 }, Relaxed);
@@ -170,7 +170,7 @@ impl Inode {
         self.free_link.store(core::ptr::without_provenance_mut(birth as usize), Relaxed);
     }
 
-    /// The second half.
+    /// Does the second half of [`begin`](Self::begin).
     pub(crate) fn begin_prepared(&self) -> InodeRef<'_> {
         // ORDERING: Release, pairs with the Acquire of `InodeRef::take`: a thread that found the slot's former inode
         // by its node, and gets a reference on this one, sees that the node is another.
@@ -185,7 +185,7 @@ impl Inode {
         self.node.load(Relaxed)
     }
 
-    /// When the file was made, in nanoseconds since the epoch. `None`: its file system keeps its names outside of the cache
+    /// Returns when the file was made, in nanoseconds since the epoch. `None`: its file system keeps its names outside of the cache
     /// ([`NameStore::FileSystem`](crate::NameStore::FileSystem)), so that the inode may have begun later than the file.
     #[inline]
     #[must_use]

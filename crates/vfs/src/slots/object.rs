@@ -70,7 +70,7 @@ impl Object {
     /// The word of a free dentry, and of a negative entry before it has flags.
     pub(crate) const NEGATIVE: Self = Self(0);
 
-    /// The word of a dentry with this reference on an inode of `mode`; `dir_flags` are the flags of
+    /// Returns the word of a dentry with this reference on an inode of `mode`; `dir_flags` are the flags of
     /// its superblock's directories.
     #[inline(always)]
     pub(crate) fn of(inode: InodeRef<'_>, mode: u32, dir_flags: ObjectFlags) -> Self {

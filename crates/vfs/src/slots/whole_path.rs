@@ -392,7 +392,7 @@ impl WholePaths {
 }
 
 impl Table {
-    /// A fifth of the bytes is for lists.
+    /// Makes the table and its lists, which get a fifth of the bytes.
     fn new(options: Options) -> Option<Self> {
         let lists = Lists::new(options.bytes / 5)?;
         let entries = SignatureTable::new(options.bytes - options.bytes / 5)?;
@@ -437,12 +437,12 @@ pub(crate) struct Moving<'d> {
 }
 
 impl<'d> Moving<'d> {
-    /// Of an entry that gets another name.
+    /// Begins the change of an entry that gets another name.
     pub(crate) fn begin(paths: &'d WholePaths, dentry: &'d Dentry) -> Self {
         Self::of(paths, dentry, ObjectFlags::DIR | ObjectFlags::LINK)
     }
 
-    /// Of an entry that leaves the cache. (A directory that leaves has no entries, so no path through it has a dentry.)
+    /// Begins the change of an entry that leaves the cache. (A directory that leaves has no entries, so no path through it has a dentry.)
     #[inline(always)]
     pub(crate) fn leave(paths: &'d WholePaths, dentry: &'d Dentry) -> Self {
         Self::of(paths, dentry, ObjectFlags::LINK)

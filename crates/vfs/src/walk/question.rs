@@ -37,7 +37,7 @@ pub(crate) struct WalkEndRef<'w> {
 }
 
 impl WalkEndRef<'_> {
-    /// The answer to a question of the closure; `EAGAIN` if the file system was not called for it yet.
+    /// Returns the answer to a question of the closure; `EAGAIN` if the file system was not called for it yet.
     pub(crate) fn answer(&self, question: Question) -> Result<Attr, Errno> {
         match self.answers.iter().find(|(of, _)| *of == question) {
             Some((_, answer)) => *answer,

@@ -400,7 +400,7 @@ impl<'g> RcuWalk<'g> {
         Ok(Step { mount: at.mount, dentry, seq, object })
     }
 
-    /// The step from a directory whose names its file system compares.
+    /// Takes the step from a directory whose names its file system compares.
     #[cold]
     #[inline(never)]
     fn step_folded(&self, at: &Step<'g>, name: &[u8]) -> Result<Step<'g>, StepEnd> {

@@ -105,7 +105,7 @@ impl RefWalk {
         Some(Self { here, arrived, is_new: false, root, cred, timeout, resolve, rest, links, met_stale })
     }
 
-    /// A walk that holds the start of `path`.
+    /// Creates a walk that holds the start of `path`.
     ///
     /// # Errors
     /// `EXDEV` for an absolute path with `BENEATH`.

@@ -48,7 +48,7 @@ pub(crate) struct WalkEnd<'a> {
 }
 
 impl<'a> WalkEnd<'a> {
-    /// The end of an rcu-walk.
+    /// Creates the end of an rcu-walk.
     #[inline(always)]
     pub(super) fn new(walk: &RcuWalk<'a>, at: &Step<'a>) -> Self {
         Self::of(walk.guard, walk.cred, walk.links, at)

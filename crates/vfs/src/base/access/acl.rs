@@ -327,7 +327,7 @@ fn rank(tag: AclTag) -> u16 {
     }
 }
 
-/// One entry of the attribute: tag, permissions, id. Only single users and groups have ids.
+/// Reads one entry of the attribute: tag, permissions, id. Only single users and groups have ids.
 fn entry(&[t0, t1, p0, p1, i0, i1, i2, i3]: &[u8; 8]) -> Result<AclEntry, Errno> {
     let id = u32::from_le_bytes([i0, i1, i2, i3]);
     let tag = match u16::from_le_bytes([t0, t1]) {

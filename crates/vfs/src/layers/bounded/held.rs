@@ -21,7 +21,7 @@ pub(super) struct InodeHandle {
 }
 
 impl InodeHandle {
-    /// Of an inode of `sb` that the caller has a reference on.
+    /// Creates the value for an inode of `sb` that the caller has a reference on.
     pub(super) fn new(sb: &Arc<SuperBlock>, inode: &Inode) -> Self {
         Self { sb: sb.clone(), counted: Some(DetachedInodeRef::again(sb.slots(), inode)) }
     }
@@ -75,7 +75,7 @@ impl OpenedInside {
     }
 }
 
-/// The error of writing that a late call about `file` has left.
+/// Returns, as an error, the error of writing that a late call about `file` has left.
 pub(super) fn late_error(file: &Open<'_>) -> Result<(), Errno> {
     let error = file.state.get::<OpenedInside>().and_then(|inside| inside.0.lock().error.take());
     error.map_or(Ok(()), Err)

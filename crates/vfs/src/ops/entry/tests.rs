@@ -65,7 +65,8 @@ impl Layer for Around {
     }
 }
 
-/// The notes of a file system with these names, or of a layer around it, about `run`.
+/// Runs `run` on a file system with this store of names, inside a layer if `has_layer`. Returns, for each call, whether the
+/// calling thread was in a read section.
 fn notes(names: NameStore, has_layer: bool, run: fn(&Context)) -> Vec<bool> {
     let fs = Noting { names, ..Noting::default() };
     let (notes, is_reading) = (fs.notes.clone(), fs.is_reading.clone());

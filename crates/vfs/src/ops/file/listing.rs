@@ -275,7 +275,7 @@ impl OpenFile {
     }
 }
 
-/// The entry of the locked directory `dir` after the one with `cookie`, which was `last`.
+/// Returns the entry of the locked directory `dir` after the one with `cookie`, which was `last`.
 fn after<'d>(dir: &'d Dentry, last: Option<&'d Dentry>, cookie: u64) -> Option<&'d Dentry> {
     if let Some(last) = last
         && last.object().is_hashed()

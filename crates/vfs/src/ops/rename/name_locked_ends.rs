@@ -87,7 +87,7 @@ impl Context {
         ends.tried(done)
     }
 
-    /// The rename after the checks of rights. `false`: an end has left the cache, and nothing has changed.
+    /// Renames, after the checks of rights. `false`: an end has left the cache, and nothing has changed.
     fn rename_unlocked(
         &self,
         ends: &Ends<'_, '_>,

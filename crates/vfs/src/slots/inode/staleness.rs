@@ -96,7 +96,7 @@ impl Inode {
         }
     }
 
-    /// The caller has the sequence lock.
+    /// Marks the attributes stale. The caller has the sequence lock.
     pub(super) fn set_mark(&self) {
         // Relaxed: inside the sequence lock's write section.
         self.mode.store(next_version(self.mode.load(Relaxed)) | STALE, Relaxed);

@@ -166,7 +166,7 @@ impl Admission {
     }
 }
 
-/// The finalizer of Sebastiano Vigna's SplitMix64: a number whose bits look random, also for small steps.
+/// Mixes the bits by the finalizer of Sebastiano Vigna's SplitMix64: returns a number whose bits look random, also for small steps.
 fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

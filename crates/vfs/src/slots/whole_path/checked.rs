@@ -45,7 +45,7 @@ impl Default for Checked {
 
 // Relaxed everywhere: one thread reads and writes.
 impl Checked {
-    /// The stamp of the list of `pair`, if it was found right when `begun` changes had begun.
+    /// Returns the stamp of the list of `pair`, if it was found right when `begun` changes had begun.
     pub(super) fn stamp(&self, pair: Pair, begun: u32, emptied: u64) -> Option<u32> {
         let [start, dir, stamps] = &self.of(pair).0;
         let stamps = stamps.load(Relaxed);

@@ -34,7 +34,7 @@ impl Lookup<'_, '_> {
         Ok(found.and_then(|entry| self.sb.pin(entry)))
     }
 
-    /// In a remote file system: the name is locked, and no lock of the cache is held during the
+    /// Finds a name of a remote file system: the name is locked, and no lock of the cache is held during the
     /// request.
     fn find_in_name_lock(self, request: &Request, is_name_locked: bool) -> Result<Option<DentryRef>, Errno> {
         let Self { sb, dir, named } = self;

@@ -142,7 +142,7 @@ impl<'g> Shortcut<'g> {
         }
     }
 
-    /// An end that needs a slow step, or a name that does not exist. (The entry of such a name is used only if the walk would
+    /// Reads an end that needs a slow step, or a name that does not exist. (The entry of such a name is used only if the walk would
     /// store nothing to it.)
     #[cold]
     #[inline(never)]

@@ -66,7 +66,7 @@ struct Tracer<'s, 'g, P> {
 }
 
 impl<'g> Shortcut<'g> {
-    /// The end of `path` by steps that can be recorded. `passes` is called on each place before it is searched, crossed or
+    /// Returns the end of `path` by steps that can be recorded. `passes` is called on each place before it is searched, crossed or
     /// followed, and returns whether it may be.
     pub(super) fn trace(
         &self,
@@ -83,7 +83,7 @@ impl<'g> Shortcut<'g> {
 }
 
 impl<'g, P: FnMut(&Step<'g>, Pass) -> bool> Tracer<'_, 'g, P> {
-    /// The end of a text that begins in the directory `at`.
+    /// Returns the end of a text that begins in the directory `at`.
     fn descend(&mut self, mut at: Step<'g>, text: Text<'_>) -> Option<Step<'g>> {
         let has_slash = text.bytes.last() == Some(&b'/');
         let mut names = text.bytes.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).peekable();
