@@ -172,7 +172,7 @@ impl World {
             2 => file.set_len(input.word().into()),
             3 => file.next_entries().map(drop),
             _ => {
-                let _ = self.contexts[self.current].path_of_file(file);
+                let _ = self.contexts[self.current].path_of(file.held());
                 file.attr().map(drop)
             }
         }

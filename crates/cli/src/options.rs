@@ -75,9 +75,9 @@ pub(crate) struct HostSettings {
     pub(crate) mount_points: Option<MountPoints>,
     /// The most files that are kept open.
     pub(crate) max_fds: Option<usize>,
-    /// With whose rights it is changed.
+    /// With whose rights the directory is changed.
     pub(crate) ownership: Option<Ownership>,
-    /// The use of its ACLs.
+    /// How the ACLs of the directory are used.
     pub(crate) acls: Option<HostAcls>,
     /// How long a call may take; zero: without a limit.
     pub(crate) call_timeout: Option<Duration>,
@@ -95,19 +95,19 @@ pub(crate) enum Place {
 /// Why an option cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum OptionError {
-    /// It does not exist.
+    /// The option does not exist.
     #[error("unknown option {option:?} ({}`lightfoot mount --help` lists all options)", did_you_mean(.near))]
     Unknown { option: String, near: Vec<&'static str> },
 
-    /// It exists, but not here.
+    /// The option exists, but is not valid here.
     #[error("option {option:?}: not valid for {place} (only for {})", list(.valid))]
     Misplaced { option: String, place: Place, valid: &'static [Owner] },
 
-    /// Other programs have it, and this one does not offer it.
+    /// Other programs have the option, and this program does not offer it.
     #[error("option {option:?}: {why}")]
     NotOffered { option: String, why: &'static str },
 
-    /// Its value cannot be used, is missing, or must not be there.
+    /// The value of the option cannot be used, is missing, or must not be there.
     #[error("invalid option {option:?} (use {usage})")]
     Value { option: String, usage: String },
 }
@@ -221,7 +221,8 @@ impl Settings {
         self.checks.unwrap_or_else(|| fuse::default_checks(&self.mount))
     }
 
-    /// The tree is an object store alone, which uses an answer for half of its time itself.
+    /// Halves the option `ttl`, for a tree that is an object store alone: the store itself uses an
+    /// answer for the other half of the time.
     pub(crate) fn share_ttl(&mut self) {
         self.ttl = self.ttl.map(|ttl| ttl / 2);
     }

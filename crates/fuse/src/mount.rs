@@ -459,7 +459,7 @@ fn refused(mountpoint: &Path, error: HelperError) -> MountError {
 mod tests {
     use super::*;
 
-    /// The other threads of a mount stop when one ends by an error.
+    /// The other threads of a mount stop when one thread ends with an error.
     #[test]
     fn a_mount_over_io_uring_ends_when_its_threads_are_stopped() {
         let offer = std::fs::read_to_string("/sys/module/fuse/parameters/enable_uring").unwrap_or_default();

@@ -219,7 +219,7 @@ impl Drop for Notices {
 }
 
 impl Shared {
-    /// The thread.
+    /// Sends notices until the queue is stopped. The thread of the queue runs this.
     fn run(&self, sender: &impl Sender) {
         let _ended = Ended(self);
         while let Some(task) = self.next() {

@@ -60,7 +60,7 @@ pub struct Transport {
     session: Arc<Session>,
     /// The only user who may send requests; `None`: all.
     only: Option<u32>,
-    /// The kernel lists directories without opening them.
+    /// Whether OPENDIR is refused, so that the kernel lists directories without opening them.
     refuses_opendir: AtomicBool,
     backings: Backings,
 }
@@ -151,7 +151,8 @@ impl Transport {
         Next::More
     }
 
-    /// Whether OPENDIR is refused with ENOSYS, after which the kernel lists directories by their nodes.
+    /// Sets whether OPENDIR is refused with ENOSYS, after which the kernel lists directories by
+    /// their nodes.
     pub(crate) fn refuse_opendir(&self, refuses: bool) {
         // Relaxed: a flag by itself, set before the first request.
         self.refuses_opendir.store(refuses, Relaxed);

@@ -46,15 +46,16 @@ const WAKER: u64 = u64::MAX;
 /// memory that it uses without `FUSE_MAX_PAGES`.
 const MIN_PAYLOAD: u32 = 128 << 10;
 
-/// Place for entries that wait to be submitted. If more do, they are submitted before.
+/// How many entries can wait to be submitted. If more are pushed, the earlier entries are submitted
+/// first.
 const ENTRIES: u32 = 32;
 
-/// A queue's slots of one thread. It must be used on the thread that made it.
+/// The slots of one thread. A ring must be used on the thread that made the ring.
 pub struct Ring {
     // Before `slots`: see `order`.
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
     slots: Vec<Slot>,
-    /// So many of them were registered.
+    /// How many of `slots` were registered.
     registered: usize,
     payload: usize,
     device: Arc<Device>,
@@ -64,11 +65,11 @@ pub struct Ring {
 /// A slot that the kernel has.
 #[derive(Debug)]
 struct InKernel {
-    /// It was registered, and had no request yet.
+    /// Whether the slot was registered, and had no request yet.
     is_new: bool,
 }
 
-/// A slot with a request that was not answered. If it is dropped, its request hangs.
+/// A slot with a request that was not answered. If this value is dropped, the request hangs.
 #[derive(Debug)]
 pub struct Ours {
     at: usize,
@@ -102,7 +103,7 @@ pub enum Event {
 }
 
 impl Ours {
-    /// The number of the request.
+    /// Returns the number of the request.
     #[must_use]
     pub const fn unique(&self) -> u64 {
         self.arrived.commit_id
@@ -110,7 +111,8 @@ impl Ours {
 }
 
 impl Ring {
-    /// A ring without slots. Those that are added have memory for names and data of `payload` bytes: [`payload_bytes`].
+    /// Creates a ring without slots. Each slot that is added later has `payload` bytes of memory
+    /// for names and data ([`payload_bytes`]).
     ///
     /// # Errors
     /// As for `io_uring_setup(2)`: `EPERM` (forbidden by `kernel.io_uring_disabled`, or a filter),
@@ -131,8 +133,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Registers the slots that were added since the last time. The kernel gets them with the next [`enter`](Self::enter), and
-    /// refuses those that it does not take at once.
+    /// Registers the slots that were added since the last time. The kernel gets these slots with
+    /// the next [`enter`](Self::enter), and refuses those that it does not take at once.
     ///
     /// # Errors
     /// As for [`enter`](Self::enter).
@@ -209,18 +211,18 @@ impl Ring {
         }
     }
 
-    /// Whether slots that the kernel has keep memory of long requests.
+    /// Returns whether a slot that the kernel has keeps the memory of a long request.
     #[must_use]
     pub fn is_swollen(&self) -> bool {
         self.slots.iter().any(Slot::is_swollen)
     }
 
-    /// Gives that memory back to the system.
+    /// Gives the memory that long requests have used back to the system.
     pub fn give_back(&mut self) {
         self.slots.iter_mut().filter(|slot| slot.is_swollen()).for_each(Slot::give_back);
     }
 
-    /// The next event that has happened.
+    /// Returns the next event that has happened, if any.
     ///
     /// # Errors
     /// As for [`enter`](Self::enter).
@@ -250,19 +252,20 @@ impl Ring {
         Ok(Some(event))
     }
 
-    /// The queue of a slot.
+    /// Returns the queue of a slot.
     #[must_use]
     pub fn queue(&self, slot: &Ours) -> u16 {
         self.slots[slot.at].queue
     }
 
-    /// The number of slots for a queue.
+    /// Returns the number of slots for a queue.
     #[must_use]
     pub fn count(&self, queue: u16) -> usize {
         self.slots.iter().filter(|slot| slot.queue == queue).count()
     }
 
-    /// The request in a slot, as one message, and memory for the body of the reply. `None`: its lengths do not fit each other.
+    /// Returns the request in a slot as one message, and memory for the body of the reply. Returns
+    /// `None` if the lengths in the request do not fit each other.
     pub fn lend(&mut self, slot: &mut Ours) -> Option<Loan<'_>> {
         self.slots[slot.at].lend(&slot.arrived)
     }
@@ -287,7 +290,7 @@ impl core::fmt::Debug for Ring {
     }
 }
 
-/// Bytes that a slot's memory for names and data must have, after this reply to INIT.
+/// Returns how many bytes a slot's memory for names and data must have, after this reply to INIT.
 #[must_use]
 pub fn payload_bytes(out: &InitOut) -> usize {
     let page = u32::try_from(rustix::param::page_size()).unwrap_or(4096);

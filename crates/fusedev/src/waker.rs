@@ -7,12 +7,12 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Wakes the thread that waits in a [`Ring`](crate::Ring). Any thread may call it.
+/// Wakes the thread that waits in a [`Ring`](crate::Ring). Any thread may call a waker.
 #[derive(Debug)]
 pub struct Waker(OwnedFd);
 
 impl Waker {
-    /// One that nobody has used.
+    /// Creates a waker that nobody has called.
     ///
     /// # Errors
     /// As for `eventfd(2)`.
@@ -20,7 +20,8 @@ impl Waker {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    /// Wakes the thread; if it does not wait, then when it next does. Several calls may wake it once.
+    /// Wakes the thread. If the thread does not wait now, its next wait ends at once. Several calls
+    /// may wake the thread once.
     pub fn wake(&self) {
         // It fails only when it was called 2^64 times in vain, and then the thread is woken anyway.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());

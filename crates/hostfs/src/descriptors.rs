@@ -326,7 +326,8 @@ impl Shared {
     }
 
     fn open_data_once(&self, node: &Arc<Node>, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // The name may lead to a terminal or to a FIFO without a writer at this open.
+        // With these flags the open neither blocks nor gets a controlling terminal: the name may
+        // lead to a terminal, or to a FIFO without a writer.
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         let path = node.state().path.clone();
         if let Some(path) = path {

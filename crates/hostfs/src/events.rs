@@ -98,7 +98,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The thread's work, until [`Watches::stop`].
+/// Handles events until [`Watches::stop`] is called. The thread of the watches runs this.
 fn run(shared: &Shared) {
     let Some(watches) = &shared.watches else { return };
     let mut reading = Reading::new(shared, watches);

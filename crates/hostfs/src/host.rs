@@ -44,7 +44,7 @@ pub(crate) fn is_local(kind: FsWord) -> bool {
     LOCAL.contains(&kind)
 }
 
-/// Whether `name` can be a component.
+/// Checks that `name` can be a component of a path.
 ///
 /// # Errors
 /// `EINVAL`.
@@ -53,14 +53,15 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
     if is_plain { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Returns the attributes of `name` in `dir`; of a symbolic link itself. Never waits for a server:
-/// the attributes of a mount point may be the last that the server reported.
+/// Returns the attributes of `name` in `dir`. If the name is a symbolic link, returns the
+/// attributes of the link. Never waits for a server: the attributes of a mount point may be the
+/// last that the server reported.
 pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, HostErrno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
     system::statx(dir, name, flags, STATX_MASK)
 }
 
-/// As [`stat_at`], but requested from the server.
+/// Returns the attributes as [`stat_at`] does, but requests them from the server.
 pub(crate) fn stat_at_synced(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, HostErrno> {
     system::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, STATX_MASK)
 }
@@ -181,8 +182,8 @@ const MAX_XATTR: usize = 65_536;
 /// The size of the buffer that is tried first.
 const FIRST_XATTR: usize = 512;
 
-/// Returns the result of `read`, which fills a buffer and fails with `ERANGE` if it is too small.
-/// One call, or two.
+/// Returns the result of `read`, which fills a buffer and fails with `ERANGE` if the buffer is too
+/// small. Calls `read` once or twice.
 ///
 /// # Errors
 /// As for `read`; `E2BIG`.

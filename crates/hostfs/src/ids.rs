@@ -143,7 +143,7 @@ impl Shared {
         FileId::new(&bytes).ok()
     }
 
-    /// When a file was made, where the host keeps that.
+    /// Returns when a file was made, or 0 if the host does not keep that time.
     fn born(&self, stat: &Statx) -> i64 {
         birth(stat).filter(|_| self.identities.has_btime()).unwrap_or(0)
     }

@@ -200,7 +200,9 @@ impl Shared {
         Ok(stat)
     }
 
-    /// Whether a file that was found may be shown: `ELOOP`, `EXDEV`.
+    /// Checks whether a file that was found may be shown. Fails with `ELOOP` if the device of the
+    /// file is excluded, and with `EXDEV` if the file is a mount point and [`MountPoints::Stay`] is
+    /// set.
     fn check_place(&self, stat: &Statx, dev: u64) -> Result<(), Errno> {
         // Relaxed: the front end excludes a device before it mounts it.
         if self.has_excluded.load(Relaxed) && self.excluded.read().contains(&dev) {

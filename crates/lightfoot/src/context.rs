@@ -241,8 +241,9 @@ impl Context {
         self.inner().set_policy(policy);
     }
 
-    /// The longest time that an operation waits for its file system before it fails with `ETIMEDOUT`. `None`, the
-    /// default, and more than 584 years mean no limit.
+    /// Sets the longest time that an operation waits for its file system. After this time the
+    /// operation fails with `ETIMEDOUT`. `None`, the default, and more than 584 years mean no
+    /// limit.
     pub fn set_timeout(&self, timeout: Option<Duration>) {
         let ns = timeout.and_then(|timeout| u64::try_from(timeout.as_nanos()).ok());
         self.inner().set_timeout_ns(ns);
@@ -286,7 +287,7 @@ impl Context {
         self.inner().pivot_root(new_root.as_path_bytes(), put_old.as_path_bytes()).map_err(error)
     }
 
-    /// As [`Context::pivot_root`], but takes handles of both directories.
+    /// Does what [`Context::pivot_root`] does, but takes handles of both directories.
     ///
     /// ```
     /// use lightfoot::{MountFlags, RamFs, UnmountFlags, Vfs};

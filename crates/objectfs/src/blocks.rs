@@ -12,7 +12,7 @@ use opendal::Buffer;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-/// The bytes of a block; the last one of an object is shorter.
+/// The bytes of a block; the last block of an object is shorter.
 pub(crate) const BLOCK: u64 = 128 << 10;
 
 /// The cost of a block beside its bytes.
@@ -39,7 +39,7 @@ impl Weighter<BlockKey, Buffer> for ByBytes {
 pub(crate) struct Blocks(Cache<BlockKey, Buffer, ByBytes>);
 
 impl Blocks {
-    /// Returns an empty cache with a budget of so many bytes.
+    /// Returns an empty cache with a budget of `budget_bytes`.
     pub(crate) fn new(budget_bytes: u64) -> Self {
         let estimated = usize::try_from(budget_bytes / BLOCK).unwrap_or(usize::MAX).max(16);
         Self(Cache::with_weighter(estimated, budget_bytes, ByBytes))
@@ -49,7 +49,7 @@ impl Blocks {
         self.0.get(key)
     }
 
-    /// Keeps the bytes of an object of `size` bytes from `start` on, the beginning of a block.
+    /// Keeps the bytes of an object of `size` bytes from `start` on. A block begins at `start`.
     pub(crate) fn keep(&self, node: u64, version: u64, start: u64, bytes: &Buffer, size: u64) {
         let mut at = 0;
         while at < bytes.len() {
@@ -64,7 +64,7 @@ impl Blocks {
         }
     }
 
-    /// Returns the bytes in it, with their overhead.
+    /// Returns the number of bytes in the cache, with the overhead of the blocks.
     pub(crate) fn weight(&self) -> u64 {
         self.0.weight()
     }

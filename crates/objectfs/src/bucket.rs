@@ -26,15 +26,16 @@ const REGION: &str = "us-east-1";
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bucket {
-    /// Its name.
+    /// The name of the bucket.
     pub name: String,
-    /// The beginning of the keys of all objects in the tree, without slashes at its ends; may be empty.
+    /// The beginning of the keys of all objects in the tree, without slashes at its ends. The
+    /// prefix may be empty.
     pub prefix: String,
     /// The URL of the server. `None`: `AWS_ENDPOINT_URL`, else AWS.
     pub endpoint: Option<String>,
-    /// `None`: `AWS_REGION`, else `us-east-1`.
+    /// The region. `None`: `AWS_REGION`, else `us-east-1`.
     pub region: Option<String>,
-    /// `None`: the keys of the environment.
+    /// The credentials. `None`: the credentials of the environment.
     pub keys: Option<Keys>,
 }
 
@@ -93,7 +94,7 @@ impl Bucket {
         Ok(Self { name: name.into(), prefix: prefix.into(), endpoint: None, region: None, keys: None })
     }
 
-    /// Returns an operator over it. Makes no request.
+    /// Returns an operator over the bucket. Makes no request.
     ///
     /// # Errors
     /// If the endpoint is not a URL.

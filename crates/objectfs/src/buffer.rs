@@ -11,16 +11,16 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use tempfile::SpooledTempFile;
 use vfs::Errno;
 
-/// The most bytes in memory.
+/// The most bytes that a buffer has in memory.
 const IN_MEMORY: usize = 1 << 20;
 
 /// See the [module documentation](self).
 pub(crate) struct Buffer {
     file: SpooledTempFile,
     len: u64,
-    /// The most bytes.
+    /// The most bytes that the buffer may have.
     most: u64,
-    /// Whether it has changes that the store lacks.
+    /// Whether the buffer has changes that the store lacks.
     pub(crate) is_dirty: bool,
 }
 
@@ -34,7 +34,7 @@ impl Buffer {
         self.len
     }
 
-    /// Reads into `into` from `offset` on; 0 at and after the end.
+    /// Reads into `into` from `offset` on. Returns 0 at and after the end.
     pub(crate) fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, Errno> {
         if offset >= self.len {
             return Ok(0);
@@ -59,7 +59,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Cuts it, or extends it by zeros.
+    /// Cuts the contents, or extends them by zeros.
     pub(crate) fn set_len(&mut self, len: u64) -> Result<(), Errno> {
         if len > self.most {
             return Err(Errno::EFBIG);

@@ -18,7 +18,7 @@ use vfs::{Attr, Errno, Rename, RenameFlags, S_IFDIR, S_IFREG};
 struct Move<'m> {
     node: &'m Node,
     target: Option<&'m Node>,
-    /// Directory and name.
+    /// The directory and the name before the rename.
     old: (u64, &'m str),
     new: (u64, &'m str),
 }
@@ -92,8 +92,8 @@ impl ObjectFs {
         self.has_changed(dir);
     }
 
-    /// Notes a change of the names in `dir` by this mount. Called after the request that changes them: the answer to a listing
-    /// that began before this call is void.
+    /// Notes a change of the names in `dir` by this mount. The caller has made the request that
+    /// changes the names: the answer to a listing that began before this call is void.
     fn has_changed(&self, dir: u64) {
         self.failures.lock().clear();
         if let Some(dir) = self.nodes.lock().get(dir) {
@@ -101,7 +101,7 @@ impl ObjectFs {
         }
     }
 
-    /// Gives the directory a marker, as it is about to lose a name.
+    /// Gives the directory a marker, as the directory is about to lose a name.
     fn keep_dir(&self, until: Deadline, dir: u64) -> Result<(), Errno> {
         let Some(node) = self.nodes.lock().get(dir).cloned().filter(|_| dir != ROOT) else { return Ok(()) };
         if !node.facts().has_marker {
@@ -208,7 +208,7 @@ impl ObjectFs {
 
 type Content<'n> = MutexGuard<'n, Option<Buffer>>;
 
-/// Returns the write buffers of a file that moves and of the one that it replaces, locked in the
+/// Returns the write buffers of a file that moves and of the file that it replaces, locked in the
 /// order of their nodes.
 fn contents_of<'n>(
     until: Deadline,

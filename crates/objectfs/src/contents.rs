@@ -49,7 +49,7 @@ impl ObjectFs {
         file.inode.mark_stale();
     }
 
-    /// Writes the buffer, if that has not happened, and drops it, unless the file is in use again.
+    /// Writes the buffer, if no call has written it, and drops it, unless the file is in use again.
     #[cold]
     fn drop_buffer(&self, node: &Node) -> Result<(), Errno> {
         let _stays = self.moves.read();
@@ -119,8 +119,8 @@ impl ObjectFs {
         content.as_mut().ok_or(Errno::EAGAIN)
     }
 
-    /// Returns the attributes that the store reported last, or reports now, and the version that
-    /// has them.
+    /// Returns the attributes that the store reported last, or reports now, and the version of the
+    /// contents with these attributes.
     fn known_meta(&self, until: Deadline, node: &Node) -> Result<(Meta, u64), Errno> {
         let known = || {
             let facts = node.facts();
@@ -133,8 +133,8 @@ impl ObjectFs {
         known().ok_or(Errno::EAGAIN)
     }
 
-    /// Returns whether a rename has moved a file from `key` since: a request for it fails with
-    /// `ENOENT` then.
+    /// Returns whether a rename has moved a file away from `key`: a request for `key` then fails
+    /// with `ENOENT`.
     fn has_moved(&self, node: &Node, key: &str) -> Result<bool, Errno> {
         Ok(self.key_of(node.id)? != key)
     }
@@ -154,7 +154,7 @@ impl ObjectFs {
         Err(Errno::ESTALE)
     }
 
-    /// Returns the attributes of a node, requested if they are not valid.
+    /// Returns the attributes of a node. Requests them if they are not valid.
     pub(crate) fn current_attr(&self, until: Deadline, node: &Node) -> Result<Attr, Errno> {
         let is_known = {
             let facts = node.facts();
@@ -195,7 +195,7 @@ impl ObjectFs {
         Err(Errno::EAGAIN)
     }
 
-    /// Reads from the object. `Ok(None)`: it has changed, or moved.
+    /// Reads from the object. Returns `Ok(None)` if the object has changed, or has moved.
     fn read_object(
         &self,
         until: Deadline,
@@ -244,7 +244,8 @@ impl ObjectFs {
         Ok(len.div_ceil(512))
     }
 
-    /// Changes the buffer of a file, and writes it if no open of the file writes. With `is_new` the old contents are not loaded.
+    /// Changes the buffer of a file, and writes the buffer if no open of the file writes. With
+    /// `is_new`, does not load the old contents.
     fn change(
         &self,
         request: &Request,
@@ -283,8 +284,9 @@ impl ObjectFs {
         }
     }
 
-    /// Modes and owners are fixed, and times are the store's. A call succeeds if it changes none of them, or if it sets the time of
-    /// change to the present, which writes the object once more.
+    /// Checks a change of attributes: modes and owners are fixed, and times are set by the store.
+    /// The call succeeds if it changes none of them, or if it sets the time of change to the
+    /// present. This writes the object once more.
     pub(crate) fn set_attributes(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         let attr = inode.attr();
         let differs = |wanted: Option<u32>, is: u32| wanted.is_some_and(|wanted| wanted != is);
@@ -307,7 +309,8 @@ impl ObjectFs {
     }
 }
 
-/// `ESTALE`, if the object of an open file, or of a name in the cache, no longer exists.
+/// Returns `errno`, or `ESTALE` for `ENOENT`: the object of an open file, or of a name in the
+/// cache, no longer exists.
 fn gone(errno: Errno) -> Errno {
     if errno == Errno::ENOENT { Errno::ESTALE } else { errno }
 }

@@ -5,10 +5,10 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Whole paths whose lookup failed that are remembered.
+/// How many whole paths whose lookup failed are remembered.
 const FAILURES: usize = 16;
 
-/// Whole paths that were looked up lately, and that do not exist.
+/// The whole paths that were looked up lately, and that do not exist.
 #[derive(Default)]
 pub(crate) struct Failures {
     keys: VecDeque<(String, Instant)>,
@@ -31,7 +31,7 @@ impl Failures {
         self.keys.push_back((key, at));
     }
 
-    /// Forgets them, as this mount has changed a name.
+    /// Forgets all paths, as this mount has changed a name.
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         self.changed = Some(Instant::now());

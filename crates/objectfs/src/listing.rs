@@ -58,7 +58,7 @@ impl ObjectFs {
         Ok(())
     }
 
-    /// Returns the entry, with attributes if they are valid for a time.
+    /// Returns the entry. Adds attributes if the caller wants them and they may be cached.
     fn entry(&self, entry: &ListedNode, want: Want) -> Listed {
         let facts = entry.node.facts();
         if want.attributes && (is_fresh(facts.fetched, self.ttl) || facts.local.is_some() && !self.ttl.is_zero()) {
@@ -84,7 +84,7 @@ impl ObjectFs {
         Ok(all.into())
     }
 
-    /// Lists a directory and notes the answer.
+    /// Lists a directory, and notes the names and attributes in the answer.
     pub(crate) fn learn_names(&self, until: Deadline, dir: &Arc<Node>, limit: usize) -> Result<Vec<NamedNode>, Errno> {
         let began = Instant::now();
         let mut names = self.store.list(until, &self.key_of(dir.id)?, limit)?;

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use vfs::{Errno, NewInode, NextNames};
 
-/// Names of a directory that are requested one by one, within the time of validity, before the directory is listed.
+/// How many names of a directory are requested one by one, within the time of validity, before the
+/// directory is listed.
 const ONE_BY_ONE: u32 = 4;
 
 /// The most names that are listed for a lookup.
@@ -74,7 +75,7 @@ impl ObjectFs {
         Ok(self.new_inode(&node, &facts))
     }
 
-    /// Returns the answer that needs no request.
+    /// Returns the answer about a name, if the answer needs no request.
     fn known_answer(&self, nodes: &mut Nodes, dir: u64, name: &str) -> Option<Result<NewInode, Errno>> {
         let has_all = is_fresh(nodes.get(dir)?.facts().complete, self.ttl);
         let absent = has_all.then_some(Err(Errno::ENOENT));
@@ -100,7 +101,7 @@ impl ObjectFs {
         is_due
     }
 
-    /// Returns the object `key`, or the prefix `key/`; the more likely one first.
+    /// Returns the object `key`, or the prefix `key/`. Looks for the more likely of the two first.
     fn find(&self, until: Deadline, key: &str, is_dir_likely: bool) -> Result<Option<Found>, Errno> {
         let dir = format!("{key}/");
         let is_dir = || if is_key(&dir) { self.store.has_names(until, &dir, false) } else { Ok(false) };
@@ -115,7 +116,8 @@ impl ObjectFs {
         Ok((!is_dir_likely && is_dir()?).then_some(Found::Dir))
     }
 
-    /// Notes a path that exists as a whole: all its names but the last are directories. Returns the answer about the first.
+    /// Notes a path that exists as a whole: all its names but the last are directories. Returns the
+    /// answer about the first name.
     fn note_path(
         &self,
         dir: u64,
@@ -145,7 +147,7 @@ impl ObjectFs {
         self.nodes.lock().get(dir).is_none_or(|dir| dir.facts().changed.is_some_and(|changed| began <= changed))
     }
 
-    /// Notes the answer to a request that began then.
+    /// Notes the answer to a request that began at `began`.
     fn note(&self, dir: u64, name: &str, found: &Found, began: Instant) -> Arc<Node> {
         let node = self.nodes.lock().known(dir, name, found.is_dir(), false);
         node.learn(found, began);

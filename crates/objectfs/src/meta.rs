@@ -6,15 +6,16 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Meta {
     pub(crate) size: u64,
-    /// In nanoseconds since the epoch; whole seconds.
+    /// The time of the last change in nanoseconds since the epoch, in whole seconds.
     pub(crate) mtime: i64,
-    /// Changes with the contents: the ETag, or time and size.
+    /// The mark of the contents, which changes with them: the ETag, or time and size.
     pub(crate) tag: Arc<str>,
     pub(crate) has_etag: bool,
 }
 
 impl Meta {
-    /// Returns whether both are of the same contents. Some stores list objects without their ETags.
+    /// Returns whether the two reports are of the same contents. Some stores list objects without
+    /// their ETags.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         if self.has_etag == other.has_etag {
             return self.tag == other.tag;

@@ -27,33 +27,35 @@ pub(crate) struct Local {
 #[derive(Default, Debug)]
 pub(crate) struct Facts {
     pub(crate) meta: Option<Meta>,
-    /// When the request for `meta` began. `None`: request it again.
+    /// When the request for `meta` began. `None`: `meta` must be requested again.
     pub(crate) fetched: Option<Instant>,
     /// When a change by this mount ended. Answers to earlier requests are void.
     pub(crate) changed: Option<Instant>,
-    /// Changes with the contents.
+    /// The version of the contents, which changes with them.
     pub(crate) version: u64,
     /// The version at the last open.
     pub(crate) opened: u64,
-    /// Set while there is a write buffer.
+    /// The size and time of the write buffer, while there is a write buffer.
     pub(crate) local: Option<Local>,
-    /// Opens of a file.
+    /// The number of opens of a file.
     pub(crate) opens: u32,
-    /// The opens that write.
+    /// The number of opens that write.
     pub(crate) writers: u32,
-    /// The file's name was removed: its contents are in the buffer, and stay in the buffer.
+    /// Whether the name of the file was removed. The contents of the file are then in the buffer,
+    /// and stay in the buffer.
     pub(crate) is_nameless: bool,
-    /// A change that takes its name away has begun, with the contents locked.
+    /// Whether a change has begun that takes the name of the file away. The thread of this change
+    /// has locked the contents.
     pub(crate) is_leaving: bool,
-    /// A listing of the directory did not have the name.
+    /// Whether a listing of the directory did not have the name.
     pub(crate) is_gone: bool,
-    /// Of a directory: when a listing began that had all names.
+    /// When a listing of the directory began that had all names.
     pub(crate) complete: Option<Instant>,
-    /// Of a directory: names that were requested one by one, and since when.
+    /// How many names of the directory were requested one by one, and since when.
     pub(crate) asked: Option<(Instant, u32)>,
-    /// Of a directory: it has too many names to list them for a lookup.
+    /// Whether the directory has too many names to list them for a lookup.
     pub(crate) is_large: bool,
-    /// Of a directory: it has a marker.
+    /// Whether the directory has a marker.
     pub(crate) has_marker: bool,
 }
 
@@ -86,14 +88,14 @@ impl Node {
     }
 
     /// Makes opens wait until the removal of the name has succeeded or failed. The caller has
-    /// locked the contents, and keeps the lock until it drops this.
+    /// locked the contents, and keeps the lock until it drops the result.
     pub(crate) fn leave(&self) -> Leaving<'_> {
         self.facts().is_leaving = true;
         Leaving(self)
     }
 
-    /// Counts an open, after a change that removes the name. Returns whether the kernel's pages are
-    /// of the current version.
+    /// Counts an open. Waits for a change that removes the name. Returns whether the kernel's pages
+    /// are of the current version.
     ///
     /// # Errors
     /// `ESTALE`: the name is removed; `ETIMEDOUT` at the deadline.
@@ -116,7 +118,7 @@ impl Node {
         }
     }
 
-    /// Returns the write buffer, exclusively.
+    /// Locks the write buffer.
     ///
     /// # Errors
     /// `ETIMEDOUT` at the deadline.
@@ -145,7 +147,8 @@ impl Drop for Leaving<'_> {
 }
 
 impl Facts {
-    /// Takes the answer to a request that began then, unless this mount changed the file meanwhile.
+    /// Takes the answer to a request that began at `began`, unless this mount changed the file
+    /// meanwhile.
     pub(crate) fn learn(&mut self, meta: &Meta, began: Instant) {
         if self.changed.is_some_and(|changed| began <= changed) {
             return;
@@ -170,7 +173,8 @@ impl Facts {
         if self.is_nameless { self.opens > 0 } else { self.writers > 0 }
     }
 
-    /// Notes that a request which began then did not find the file, unless this mount changed it meanwhile.
+    /// Notes that a request which began at `began` did not find the file, unless this mount changed
+    /// the file meanwhile.
     pub(crate) fn lost(&mut self, began: Instant) {
         if self.changed.is_none_or(|changed| began > changed) {
             (self.is_gone, self.fetched) = (self.local.is_none(), None);

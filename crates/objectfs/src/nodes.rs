@@ -33,8 +33,8 @@ impl Nodes {
         self.0.get(id)
     }
 
-    /// Returns the key of `id`: of a directory with a slash at its end, of the root the empty one.
-    /// `None` if it was removed.
+    /// Returns the key of the node `id`. The key of a directory ends with a slash; the key of the
+    /// root is empty. Returns `None` if the node was removed.
     pub(crate) fn key(&self, id: u64) -> Option<String> {
         let mut key = self.0.names_to(id)?.join("/");
         if id != ROOT && self.get(id)?.is_dir {
@@ -53,7 +53,8 @@ impl Nodes {
         self.0.children(dir)
     }
 
-    /// Returns the node of a name that the store has; a name of the other kind is another node.
+    /// Returns the node of a name that the store has. Creates a new node if the name had none, or a
+    /// node of the other kind.
     pub(crate) fn known(&mut self, dir: u64, name: &str, is_dir: bool, is_cold: bool) -> Arc<Node> {
         let at = (dir, name);
         if let Some((id, node)) = self.0.child(at).filter(|(_, node)| node.is_dir == is_dir) {
@@ -67,17 +68,19 @@ impl Nodes {
         self.0.get(id).expect("it was added").clone()
     }
 
-    /// A name was removed. Its node stays until it is evicted.
+    /// Notes that a name was removed. The node of the name stays until the inode of the node is
+    /// evicted.
     pub(crate) fn remove(&mut self, dir: u64, name: &str) {
         self.0.remove((dir, name));
     }
 
-    /// The name `from` in the first directory became `to` in the second one.
+    /// Notes that the name `from` became the name `to`. Each of the two is a directory and a name
+    /// in this directory.
     pub(crate) fn rename(&mut self, from: (u64, &str), to: (u64, &str)) {
         self.0.rename(from, to, false);
     }
 
-    /// The inode of this node was evicted.
+    /// Notes that the inode of this node was evicted.
     pub(crate) fn evicted(&mut self, id: u64) {
         self.0.evicted(id);
     }

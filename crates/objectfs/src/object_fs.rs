@@ -25,9 +25,10 @@ const ROOM: u64 = 1 << 50;
 pub struct ObjectFs {
     pub(crate) store: Store,
     pub(crate) options: ObjectOptions,
-    /// How long an answer is used here. The VFS then has it for as long again at most.
+    /// How long this file system uses an answer. The VFS then uses the answer for as long again at
+    /// most.
     pub(crate) ttl: Duration,
-    /// Held shared by those that write objects, exclusively while a directory is renamed.
+    /// Held shared by threads that write objects, and exclusively while a directory is renamed.
     pub(crate) moves: RwLock<()>,
     pub(crate) nodes: Mutex<Nodes>,
     pub(crate) blocks: Blocks,
@@ -38,8 +39,8 @@ pub struct ObjectFs {
 }
 
 impl ObjectFs {
-    /// Returns a file system over what `operator` shows. Its layers for timeouts and retries are
-    /// added here. Starts two threads. The file system must be used, and dropped, by threads that
+    /// Returns a file system over the objects of `operator`, to which it adds layers for timeouts
+    /// and retries. Starts two threads. The file system must be used, and dropped, by threads that
     /// do not run tasks of tokio.
     ///
     /// # Errors
@@ -66,7 +67,7 @@ impl ObjectFs {
         self.store.check()
     }
 
-    /// Returns the numbers of requests to the store; they go on counting.
+    /// Returns the numbers of requests to the store. The numbers go on counting.
     #[must_use]
     pub fn calls(&self) -> Calls {
         self.store.calls.clone()
@@ -75,7 +76,7 @@ impl ObjectFs {
     /// Returns the node of an inode.
     ///
     /// # Errors
-    /// `ESTALE` if it was removed and forgotten.
+    /// `ESTALE` if the node was removed and forgotten.
     pub(crate) fn node(&self, inode: &Inode) -> Result<Arc<Node>, Errno> {
         self.nodes.lock().get(inode.node()).cloned().ok_or(Errno::ESTALE)
     }
@@ -83,7 +84,7 @@ impl ObjectFs {
     /// Returns the key of a node.
     ///
     /// # Errors
-    /// `ESTALE` if it was removed.
+    /// `ESTALE` if the node was removed.
     pub(crate) fn key_of(&self, node: u64) -> Result<String, Errno> {
         self.nodes.lock().key(node).ok_or(Errno::ESTALE)
     }

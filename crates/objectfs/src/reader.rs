@@ -40,7 +40,7 @@ impl Drop for Pending {
 
 #[derive(Default)]
 struct Ahead {
-    /// Where the last request ended, for a version.
+    /// Where the last request ended, and for which version.
     next: (u64, u64),
     window: u64,
     pending: Option<Pending>,
@@ -62,7 +62,8 @@ struct Target<'a> {
 }
 
 impl Reader {
-    /// Reads a version of an object from `offset` on. `Ok(None)`: the object is another one now.
+    /// Reads a version of an object from `offset` on. Returns `Ok(None)` if the store has another
+    /// version now.
     pub(crate) fn read(
         &self,
         fs: &ObjectFs,

@@ -22,7 +22,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, JoinSet};
 use vfs::{Errno, Request};
 
-/// Requests at a time when a directory is copied.
+/// How many requests are made at a time when a directory is copied.
 const COPIES: usize = 16;
 
 /// The kinds of requests that [`Calls`] counts.
@@ -48,13 +48,13 @@ pub enum Counted {
 pub struct Calls(Arc<[AtomicU64; 6]>);
 
 impl Calls {
-    /// Requests of this kind so far.
+    /// Returns the number of requests of this kind so far.
     #[must_use]
     pub fn of(&self, kind: Counted) -> u64 {
         self.0[kind as usize].load(Relaxed)
     }
 
-    /// Returns all requests so far.
+    /// Returns the number of all requests so far.
     #[must_use]
     pub fn all(&self) -> u64 {
         self.0.iter().map(|count| count.load(Relaxed)).sum()
@@ -70,7 +70,7 @@ impl Calls {
 pub(crate) struct Deadline(Option<i64>);
 
 impl Deadline {
-    /// Never: the timeouts of the layers end each request.
+    /// No deadline: the timeouts of the layers end each request.
     pub(crate) const NONE: Self = Self(None);
 
     pub(crate) fn of(request: &Request<'_>) -> Self {
@@ -99,7 +99,7 @@ impl Deadline {
     }
 }
 
-/// An object, or a prefix of some.
+/// An object, or a prefix of some objects.
 #[derive(Clone, Debug)]
 pub(crate) enum Found {
     /// An object. `None`: the store listed it without attributes.
@@ -124,7 +124,7 @@ pub(crate) struct Names {
     pub(crate) names: Vec<ListedName>,
     /// Whether the directory has a marker.
     pub(crate) has_marker: bool,
-    /// Whether there were no more.
+    /// Whether the listing has all names of the directory.
     pub(crate) is_complete: bool,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Store {
     operator: Operator,
     can: Capability,
     runtime: Runtime,
-    /// [`ObjectOptions::max_file`].
+    /// The most bytes of a file: [`ObjectOptions::max_file`].
     max_file: u64,
     pub(crate) calls: Calls,
 }
@@ -172,14 +172,14 @@ impl Store {
         })
     }
 
-    /// Lists some names, for the store's error in its own words.
+    /// Lists some names. If this fails, returns the store's error in its own words.
     pub(crate) fn check(&self) -> opendal::Result<()> {
         self.calls.count(Counted::List);
         self.runtime
             .block_on(async { self.operator.lister_with("/").limit(1).await?.next().await.transpose().map(drop) })
     }
 
-    /// Returns the object `key`; `None` if there is none.
+    /// Returns the object `key`, or `None` if there is none.
     pub(crate) fn stat(&self, until: Deadline, key: &str) -> Result<Option<Found>, Errno> {
         self.calls.count(Counted::Stat);
         match self.ask(until, self.operator.stat(key)) {
@@ -190,8 +190,8 @@ impl Store {
         }
     }
 
-    /// Returns whether anything is below the prefix `dir`, which ends with a slash; with
-    /// `beside_marker`, its marker does not count.
+    /// Returns whether anything is below the prefix `dir`, which ends with a slash. With
+    /// `beside_marker`, the marker of `dir` does not count.
     pub(crate) fn has_names(&self, until: Deadline, dir: &str, beside_marker: bool) -> Result<bool, Errno> {
         self.calls.count(Counted::List);
         let first = async {
@@ -209,8 +209,8 @@ impl Store {
         }
     }
 
-    /// Returns the names in the directory `dir`, a prefix with a slash at its end or the empty one;
-    /// at most about `limit`.
+    /// Returns at most about `limit` names in the directory `dir`. `dir` is a prefix with a slash
+    /// at its end, or the empty prefix.
     pub(crate) fn list(&self, until: Deadline, dir: &str, limit: usize) -> Result<Names, Errno> {
         self.calls.count(Counted::List);
         let all = async {
@@ -250,7 +250,8 @@ impl Store {
         })
     }
 
-    /// Returns the result of such a read. `Ok(None)`: the object is another one now.
+    /// Returns the result of a read in the background. Returns `Ok(None)` if the object is another
+    /// one now.
     pub(crate) fn finish_read(
         &self,
         until: Deadline,
@@ -272,7 +273,8 @@ impl Store {
         WriteBuffer::new(self.max_file)
     }
 
-    /// Reads the whole object into a buffer. `Ok(None)`: another program replaced it.
+    /// Reads the whole object into a buffer. Returns `Ok(None)` if another program has replaced the
+    /// object.
     pub(crate) fn load(&self, until: Deadline, key: &str, meta: &Meta) -> Result<Option<WriteBuffer>, Errno> {
         let mut buffer = self.buffer();
         while buffer.len() < meta.size {
@@ -323,7 +325,8 @@ impl Store {
         written.map(|written| written_meta(&written, len))
     }
 
-    /// Creates the empty object `key`; `EEXIST` if there is one, where the store checks that.
+    /// Creates the empty object `key`. Fails with `EEXIST` if there is one, where the store checks
+    /// that.
     pub(crate) fn create(&self, until: Deadline, key: &str) -> Result<Meta, Errno> {
         self.calls.count(Counted::Write);
         let is_new = self.can.write_with_if_not_exists;
@@ -343,7 +346,7 @@ impl Store {
         self.ask(until, self.operator.delete(key))
     }
 
-    /// Copies an object inside the store; `EOPNOTSUPP` if the store cannot.
+    /// Copies an object inside the store. Fails with `EOPNOTSUPP` if the store cannot.
     pub(crate) fn copy(&self, until: Deadline, from: &str, to: &str) -> Result<(), Errno> {
         if !self.can.copy {
             return Err(Errno::EOPNOTSUPP);
@@ -352,7 +355,8 @@ impl Store {
         self.ask(until, self.operator.copy(from, to)).map(drop)
     }
 
-    /// Copies all objects below the prefix `from` to the prefix `to`. Returns their keys, and whether each is a directory's marker.
+    /// Copies all objects below the prefix `from` to the prefix `to`. Returns their keys, and
+    /// whether each of them is a directory's marker.
     pub(crate) fn copy_prefix(&self, until: Deadline, from: &str, to: &str) -> Result<Vec<(String, bool)>, Errno> {
         self.calls.count(Counted::List);
         let keys = async {
@@ -378,7 +382,7 @@ impl Store {
         Ok(keys)
     }
 
-    /// Removes these objects.
+    /// Removes the objects with these keys.
     pub(crate) fn remove_all(&self, until: Deadline, keys: Vec<(String, bool)>) -> Result<(), Errno> {
         // From below: a service with real directories removes only empty ones.
         let (mut dirs, files): (Vec<_>, Vec<_>) = keys.into_iter().partition(|(_, is_dir)| *is_dir);
@@ -387,7 +391,7 @@ impl Store {
         dirs.iter().try_for_each(|(key, _)| self.delete(until, key))
     }
 
-    /// Makes a request for each key, some at a time; stops after an error.
+    /// Makes a request for each key, some requests at a time. Stops after an error.
     fn each<F: Future<Output = opendal::Result<()>> + Send + 'static>(
         &self,
         until: Deadline,
@@ -426,7 +430,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one.trim_end_matches('/') == other.trim_end_matches('/')
 }
 
-/// Returns the names of a listing of the prefix `dir`. Names that no file can have are left out.
+/// Returns the names of a listing of the prefix `dir`. Leaves out names that no file can have.
 async fn gather(list: &mut Lister, dir: &str, limit: usize) -> opendal::Result<Names> {
     let mut names = Names { names: Vec::new(), has_marker: false, is_complete: true };
     while let Some(entry) = list.next().await {
@@ -464,8 +468,8 @@ fn meta_of(metadata: &Metadata, size: u64) -> Meta {
     Meta { size, mtime, tag: tag.into(), has_etag: etag.is_some() }
 }
 
-/// Returns the attributes of an object that was just written: the store returns at most its tag,
-/// not its time.
+/// Returns the attributes of an object that was just written. The store returns at most the tag of
+/// the object, not its time.
 fn written_meta(metadata: &Metadata, size: u64) -> Meta {
     let now = prim::clock::now_ns();
     let meta = meta_of(metadata, size);

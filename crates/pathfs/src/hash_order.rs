@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, RandomState};
 pub struct HashOrder(RandomState);
 
 impl HashOrder {
-    /// The cookie of a name: 1 to 2^62 - 1.
+    /// Returns the cookie of a name: 1 to 2^62 - 1.
     #[must_use]
     pub fn cookie(&self, name: &[u8]) -> u64 {
         self.0.hash_one(name) >> 2 | 1

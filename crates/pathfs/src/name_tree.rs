@@ -25,7 +25,8 @@ pub type NameIn<'n, K> = (u64, &'n K);
 
 #[derive(Debug)]
 struct NodePlace<K: ?Sized, N> {
-    /// The directory and the name in it; `None`: it was removed, or is the root.
+    /// The directory of the node, and the name in this directory. `None`: the node was removed, or
+    /// is the root.
     at: Option<(u64, Box<K>)>,
     value: N,
     is_cold: bool,
@@ -59,8 +60,8 @@ where
     /// The root's node.
     pub const ROOT: u64 = 1;
 
-    /// A tree of a root. `forgot` is called with the value of a directory when the table drops a cold node in it: the directory then
-    /// has names that the table lacks.
+    /// Creates a tree with a root. The tree calls `forgot` with the value of a directory when it
+    /// drops a cold node in this directory: the directory then has names that the table lacks.
     #[must_use]
     pub fn new(root: N, forgot: fn(&N)) -> Self {
         let root = NodePlace { at: None, value: root, is_cold: false };
@@ -73,20 +74,21 @@ where
         }
     }
 
-    /// How many nodes there are, with the root.
+    /// Returns how many nodes there are, with the root.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "the root is always there")]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// The value of a node.
+    /// Returns the value of a node.
     #[must_use]
     pub fn get(&self, node: u64) -> Option<&N> {
         self.places.get(&node).map(|place| &place.value)
     }
 
-    /// The names on the way from the root to `node`; `None` if it, or a directory above it, was removed.
+    /// Returns the names on the way from the root to `node`. Returns `None` if the node, or a
+    /// directory above the node, was removed.
     #[must_use]
     pub fn names_to(&self, node: u64) -> Option<Vec<&K>> {
         let (mut names, mut at) = (Vec::new(), node);
@@ -99,21 +101,21 @@ where
         Some(names)
     }
 
-    /// The node of a name, and its value.
+    /// Returns the node of a name, and the value of this node.
     #[must_use]
     pub fn child(&self, at: NameIn<'_, K>) -> Option<(u64, &N)> {
         let node = *self.names.get(&at.0)?.get(at.1)?;
         Some((node, self.get(node)?))
     }
 
-    /// All names in `dir`, in order, with the values of their nodes.
+    /// Returns all names in `dir`, in order, with the values of their nodes.
     pub fn children(&self, dir: u64) -> impl Iterator<Item = (&K, &N)> {
         let names = self.names.get(&dir).into_iter().flatten();
         names.filter_map(|(name, node)| Some((&**name, self.get(*node)?)))
     }
 
-    /// A new node of the name, with the value that `make` returns for its number. A node that had the name loses it. `is_cold`: the
-    /// node has no inode yet.
+    /// Creates a node of the name, with the value that `make` returns for its number. A node that
+    /// had the name loses the name. `is_cold`: whether the new node has no inode yet.
     pub fn add(&mut self, at: NameIn<'_, K>, is_cold: bool, make: impl FnOnce(u64) -> N) -> u64 {
         self.remove(at);
         let node = self.next;
@@ -126,20 +128,21 @@ where
         node
     }
 
-    /// An inode may begin with this node.
+    /// Notes that an inode may begin with this node.
     pub fn revive(&mut self, node: u64) {
         if let Some(place) = self.places.get_mut(&node) {
             place.is_cold = false;
         }
     }
 
-    /// A name was removed. Its node stays until its inode is evicted.
+    /// Removes a name. The node of the name stays until the inode of the node is evicted.
     pub fn remove(&mut self, at: NameIn<'_, K>) {
         let node = self.take(at);
         self.end(node);
     }
 
-    /// `from` was renamed to `to`; with `exchange`, they were exchanged.
+    /// Notes that `from` was renamed to `to`. With `exchange`, notes that the two names were
+    /// exchanged.
     pub fn rename(&mut self, from: NameIn<'_, K>, to: NameIn<'_, K>, exchange: bool) {
         let (moved, target) = (self.take(from), self.take(to));
         self.put(moved, to);
@@ -150,7 +153,7 @@ where
         }
     }
 
-    /// The inode of this node was evicted.
+    /// Notes that the inode of this node was evicted.
     pub fn evicted(&mut self, node: u64) {
         let Some(place) = self.places.get_mut(&node).filter(|_| node != Self::ROOT) else { return };
         place.is_cold = true;
@@ -174,7 +177,7 @@ where
         }
     }
 
-    /// A node lost its name.
+    /// Notes that a node has lost its name. Drops the node if it is cold.
     fn end(&mut self, node: Option<u64>) {
         if let Some(node) = node
             && let Some(place) = self.places.get_mut(&node)

@@ -38,45 +38,46 @@ const TRIES: u32 = 4;
 /// One entry of a directory, as a [`PathFileSystem`] lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathEntry {
-    /// Its name.
+    /// The name of the entry.
     pub name: Box<[u8]>,
-    /// File type ([`S_IFMT`](vfs::S_IFMT) of its mode).
+    /// The file type ([`S_IFMT`](vfs::S_IFMT) of the mode).
     pub kind: u32,
 }
 
 /// A file system by whole paths. Paths are relative to its root, without a slash at either end: `dir/file`;
 /// the root is empty. Calls come from many threads at once, and must not call back into the VFS.
 pub trait PathFileSystem: Send + Sync + 'static {
-    /// The name of its type in a list of mounts.
+    /// Returns the name of the file system's type in a list of mounts.
     fn type_name(&self) -> &str {
         "path"
     }
 
-    /// How long its answer about a name is valid, positive or negative. Called once for names that do not
-    /// exist.
+    /// Returns how long an answer about a name is valid, positive or negative. The adapter calls
+    /// this function once for names that do not exist.
     fn valid(&self) -> Valid {
         Valid::UntilInvalidated
     }
 
-    /// As [`OwnNames::keeps_listings`].
+    /// Returns whether the file system keeps listings: see [`OwnNames::keeps_listings`].
     fn keeps_listings(&self) -> bool {
         false
     }
 
-    /// As [`FsTraits::acls`]: the extended attributes of a file have its ACLs, and the adapter reads them with each answer about the
-    /// file.
+    /// Returns whether the extended attributes of a file have its ACLs: see [`FsTraits::acls`]. The
+    /// adapter then reads the ACLs with each answer about the file.
     fn acls(&self) -> bool {
         false
     }
 
-    /// The attributes of the file at `path`. `ino` is ignored: the adapter assigns numbers. `nlink` 0 means
-    /// one name; for a directory, the adapter then counts the subdirectories by a listing.
+    /// Returns the attributes of the file at `path`. The adapter ignores `ino`, as it assigns
+    /// numbers. `nlink` 0 means one name; for a directory, the adapter then counts the
+    /// subdirectories by a listing.
     ///
     /// # Errors
     /// `ENOENT`, or errors of the storage.
     fn metadata(&self, path: &[u8]) -> Result<Attr, Errno>;
 
-    /// All entries of the directory at `path`, in any order, without `.` and `..`.
+    /// Returns all entries of the directory at `path`, in any order, without `.` and `..`.
     ///
     /// # Errors
     /// `EIO`...
@@ -84,7 +85,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::ENOSYS)
     }
 
-    /// The body of a symbolic link.
+    /// Returns the body of a symbolic link.
     ///
     /// # Errors
     /// `EIO`...
@@ -92,7 +93,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::ENOSYS)
     }
 
-    /// Reads into `buf` from `offset` on; 0 at and after the end.
+    /// Reads into `buf` from `offset` on. Returns 0 at and after the end.
     ///
     /// # Errors
     /// `EIO`...
@@ -100,7 +101,8 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
-    /// As [`FileSystem::write`]. Data that are appended go to the end that the cache has.
+    /// Writes as [`FileSystem::write`] does. Data that are appended are written at the end that the
+    /// cache has.
     ///
     /// # Errors
     /// `ENOSPC`, `EDQUOT`, `EFBIG`, `EIO`...
@@ -108,8 +110,8 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
-    /// Creates a file with `attr` at `path`, which does not exist; a symbolic link has a `link_body`. May
-    /// change attributes in `attr` that it stores differently.
+    /// Creates a file with `attr` at `path`, which does not exist; a symbolic link has a
+    /// `link_body`. The file system may change attributes in `attr` that it stores differently.
     ///
     /// # Errors
     /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` or `EOPNOTSUPP` if it does not support the type.
@@ -125,8 +127,8 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EPERM)
     }
 
-    /// Moves `from` to `to`, with everything below it, over an existing `to`; with `EXCHANGE`, exchanges
-    /// them.
+    /// Moves `from` to `to`, with everything below `from`, over an existing `to`. With `EXCHANGE`,
+    /// exchanges the two.
     ///
     /// # Errors
     /// `ENOTEMPTY`, `EROFS`, `EXDEV`...; `EINVAL` for flags that it does not support.
@@ -134,7 +136,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EPERM)
     }
 
-    /// As [`FileSystem::set_len`].
+    /// Changes the length, as [`FileSystem::set_len`] does.
     ///
     /// # Errors
     /// `EFBIG`, `ENOSPC`, `EDQUOT`, `EIO`...
@@ -150,7 +152,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EPERM)
     }
 
-    /// As [`FileSystem::allocate`].
+    /// Changes the storage of a file, as [`FileSystem::allocate`] does.
     ///
     /// # Errors
     /// `EOPNOTSUPP` for a mode that it does not support; `ENOSPC`, `EDQUOT`...
@@ -158,7 +160,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// As [`FileSystem::sync`].
+    /// Makes a file durable, as [`FileSystem::sync`] does.
     ///
     /// # Errors
     /// `EIO`...
@@ -166,7 +168,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Ok(())
     }
 
-    /// As [`FileSystem::get_xattr`].
+    /// Returns an extended attribute, as [`FileSystem::get_xattr`] does.
     ///
     /// # Errors
     /// `ENODATA`, `EOPNOTSUPP`.
@@ -174,7 +176,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// As [`FileSystem::set_xattr`].
+    /// Sets an extended attribute, as [`FileSystem::set_xattr`] does.
     ///
     /// # Errors
     /// `EEXIST`, `ENODATA` by `how`; `ENOSPC`, `EDQUOT`, `EOPNOTSUPP`.
@@ -182,7 +184,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// As [`FileSystem::remove_xattr`].
+    /// Removes an extended attribute, as [`FileSystem::remove_xattr`] does.
     ///
     /// # Errors
     /// `ENODATA`, `EOPNOTSUPP`.
@@ -190,7 +192,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// As [`FileSystem::list_xattrs`].
+    /// Returns the names of the extended attributes, as [`FileSystem::list_xattrs`] does.
     ///
     /// # Errors
     /// `EOPNOTSUPP` if it has no extended attributes.
@@ -198,7 +200,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// As [`FileSystem::statfs`].
+    /// Returns the figures of the file system, as [`FileSystem::statfs`] does.
     ///
     /// # Errors
     /// `ENOSYS` if it does not have the figures.
@@ -238,23 +240,23 @@ struct Changes {
 }
 
 impl Nodes {
-    /// The path of `node`; `None` if it was removed.
+    /// Returns the path of `node`, or `None` if the node was removed.
     fn path(&self, node: u64) -> Option<Vec<u8>> {
         Some(self.tree.names_to(node)?.join(&b'/'))
     }
 
-    /// The path of a name.
+    /// Returns the path of a name.
     ///
     /// # Errors
-    /// `ESTALE` if its directory was removed.
+    /// `ESTALE` if the directory of the name was removed.
     fn child(&self, (dir, name): NameIn<'_, [u8]>) -> Result<Vec<u8>, Errno> {
         let mut names = self.tree.names_to(dir).ok_or(Errno::ESTALE)?;
         names.push(name);
         Ok(names.join(&b'/'))
     }
 
-    /// The node of a name that the back end has; a new one if the name had none, or one of another type. `is_cold`: it gets no inode
-    /// now.
+    /// Returns the node of a name that the back end has. Creates a new node if the name had none,
+    /// or a node of another type. `is_cold`: whether the node gets no inode now.
     fn known(&mut self, at: NameIn<'_, [u8]>, kind: u32, is_cold: bool) -> u64 {
         match self.tree.child(at) {
             Some((node, known)) if *known == kind => {
@@ -268,31 +270,31 @@ impl Nodes {
     }
 }
 
-/// A path that cannot be removed while this lives.
+/// A path that cannot be removed while this value lives.
 struct Path<'a> {
     path: Vec<u8>,
     _stays: RwSemReadGuard<'a, ()>,
 }
 
 impl<P: PathFileSystem> PathAdapter<P> {
-    /// A file system over `back`.
+    /// Creates a file system over `back`.
     #[must_use]
     pub fn new(back: P) -> Self {
         let nodes = Nodes { tree: Tree::new(S_IFDIR, |_| ()), changes: Changes::default() };
         Self { back, moves: RwSem::new(()), nodes: Mutex::new(nodes), order: HashOrder::default() }
     }
 
-    /// The path of an inode.
+    /// Returns the path of an inode.
     ///
     /// # Errors
-    /// `ESTALE` if it was removed.
+    /// `ESTALE` if the file was removed.
     fn path(&self, inode: &Inode) -> Result<Path<'_>, Errno> {
         let stays = self.moves.read();
         let path = self.nodes.lock().path(inode.node()).ok_or(Errno::ESTALE)?;
         Ok(Path { path, _stays: stays })
     }
 
-    /// The back end's file at `path`, without a number.
+    /// Returns the attributes and ACLs of the back end's file at `path`, without a number.
     fn describe(&self, path: &[u8]) -> Result<NewInode, Errno> {
         let attr = self.attributes_of(path)?;
         let mut new = NewInode { attr, valid: self.back.valid(), ..NewInode::default() };
@@ -303,7 +305,8 @@ impl<P: PathFileSystem> PathAdapter<P> {
         Ok(new)
     }
 
-    /// One that cannot be read gives the group class no permission.
+    /// Reads an ACL of the file at `path`. An ACL that cannot be read gives the group class no
+    /// permission.
     fn acl(&self, path: &[u8], kind: AclKind, mode: u32) -> Option<Acl> {
         match self.back.get_xattr(path, kind.xattr_name()) {
             Err(Errno::ENODATA | Errno::EOPNOTSUPP) => None,
@@ -312,7 +315,7 @@ impl<P: PathFileSystem> PathAdapter<P> {
         }
     }
 
-    /// The back end's attributes of `path`, with the links counted.
+    /// Returns the back end's attributes of `path`. Counts the links if the back end has not.
     fn attributes_of(&self, path: &[u8]) -> Result<Attr, Errno> {
         let mut attr = self.back.metadata(path)?;
         if attr.nlink == 0 {
@@ -390,7 +393,7 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         self.back.read_link(&self.path(inode)?.path)
     }
 
-    /// In the order of [`HashOrder`].
+    /// Lists a directory in the order of [`HashOrder`].
     fn read_dir(
         &self,
         _: &Request,

@@ -247,7 +247,7 @@ mod tests {
         Charge { limits, pool: Box::leak(Box::default()), readers: readers(), privileged: false }
     }
 
-    /// One for all tests.
+    /// Returns the readers that all tests share.
     fn readers() -> &'static BiasedReaders {
         static READERS: std::sync::LazyLock<BiasedReaders> = std::sync::LazyLock::new(BiasedReaders::new);
         &READERS

@@ -82,7 +82,8 @@ impl Default for RamLimits {
     }
 }
 
-/// In bytes of whole pages: the machine may have an odd number of them.
+/// Returns half of the machine's memory, in bytes of whole pages: the machine may have an odd
+/// number of pages.
 fn half_of_machine() -> u64 {
     prim::mem::total_bytes() / 2 / PAGE_BYTES * PAGE_BYTES
 }

@@ -233,7 +233,7 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
         found
     }
 
-    /// One request, whatever the number of names.
+    /// Counts one request, whatever the number of names.
     fn lookup_many(
         &self,
         request: &Request,

@@ -1,66 +1,80 @@
 //! Features of a file system.
 //!
-//! Plain values. A case expects that a missing feature is refused as the documentation of [`vfs::FileSystem`] requires. Own
-//! code.
+//! Plain values. A case expects that a missing feature is refused as the documentation of
+//! [`vfs::FileSystem`] requires. Own code.
 
-/// Features of a file system. Where one is missing, cases expect the error that is given here.
+/// The features of a file system. Where a feature is missing, cases expect the error that is given
+/// here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features {
-    /// A file may have several names; else `EPERM` or `EOPNOTSUPP`.
+    /// Whether a file may have several names; if false, `link(2)` fails with `EPERM` or
+    /// `EOPNOTSUPP`.
     pub hard_links: bool,
-    /// Symbolic links; else `EPERM` or `EOPNOTSUPP`.
+    /// Whether symbolic links can be made; if false, `symlink(2)` fails with `EPERM` or
+    /// `EOPNOTSUPP`.
     pub symlinks: bool,
-    /// FIFOs and other nodes; else `EPERM` or `EOPNOTSUPP`.
+    /// Whether FIFOs and other special files can be made; if false, `mknod(2)` fails with `EPERM`
+    /// or `EOPNOTSUPP`.
     pub special_files: bool,
-    /// `rename(2)`; else `EPERM`.
+    /// Whether names can be changed; if false, `rename(2)` fails with `EPERM`.
     pub rename: bool,
-    /// `RENAME_EXCHANGE`; else `EINVAL`.
+    /// Whether two names can be exchanged; if false, `RENAME_EXCHANGE` fails with `EINVAL`.
     pub exchange: bool,
-    /// `user.` attributes; else `EOPNOTSUPP`.
+    /// Whether files can have `user.` attributes; if false, calls for them fail with `EOPNOTSUPP`.
     pub xattrs: bool,
-    /// `O_TMPFILE`; else `EOPNOTSUPP`.
+    /// Whether files without names can be made; if false, `O_TMPFILE` fails with `EOPNOTSUPP`.
     pub unnamed: bool,
-    /// An open file without a name can be read and written; else `ESTALE`.
+    /// Whether an open file without a name can be read and written; if false, this fails with
+    /// `ESTALE`.
     pub open_unlinked: bool,
-    /// A file can be opened if another one has taken its name since it was looked up; else `ESTALE`.
+    /// Whether a file can be opened if another file has taken its name since the lookup; if false,
+    /// the open fails with `ESTALE`.
     pub open_replaced: bool,
-    /// Modes, owners and times are stored; else `EPERM`, and a new file may get another mode than was requested.
+    /// Whether modes, owners and times are stored; if false, changes fail with `EPERM`, and a new
+    /// file may get another mode than was requested.
     pub keeps_attributes: bool,
-    /// ACLs are stored and obeyed; else they are not tested.
+    /// Whether ACLs are stored and obeyed; if false, ACLs are not tested.
     pub acls: bool,
-    /// The links of a directory count its subdirectories; else a directory has 1.
+    /// Whether the links of a directory count its subdirectories; if false, a directory has 1 link.
     pub counts_subdirectories: bool,
-    /// `fallocate(2)`; else `EOPNOTSUPP`.
+    /// Whether storage can be reserved and freed; if false, `fallocate(2)` fails with `EOPNOTSUPP`.
     pub allocate: bool,
-    /// Holes are found by `lseek(2)`; else everything counts as data.
+    /// Whether `lseek(2)` finds holes; if false, everything counts as data.
     pub holes: bool,
-    /// Files can share storage ([`vfs::Copying::Share`]); else `EOPNOTSUPP`.
+    /// Whether files can share storage ([`vfs::Copying::Share`]); if false, such a copy fails with
+    /// `EOPNOTSUPP`.
     pub reflinks: bool,
-    /// `statfs(2)`; else `ENOSYS`.
+    /// Whether the file system reports its figures; if false, `statfs(2)` fails with `ENOSYS`.
     pub statfs: bool,
-    /// Files have ids ([`vfs::FileSystem::id`]); else handles fail with `EOPNOTSUPP`.
+    /// Whether files have ids ([`vfs::FileSystem::id`]); if false, handles fail with `EOPNOTSUPP`.
     pub ids: bool,
-    /// Names may contain any byte except NUL and slash; else only ASCII letters, digits, `.`, `-`, `_`.
+    /// Whether names may contain any byte except NUL and slash; if false, names may contain only
+    /// ASCII letters, digits, `.`, `-`, `_`.
     pub all_bytes: bool,
-    /// Writing more than this many bytes fails with `ENOSPC`; `None`: not tested. At least 16 MiB, which all cases fit in.
+    /// The number of bytes beyond which writes fail with `ENOSPC`: at least 16 MiB, which all cases
+    /// fit in. `None`: not tested.
     pub room: Option<u64>,
-    /// A user has a quota, beyond which changes fail with `EDQUOT`; `None`: not tested. Needs `keeps_attributes`.
+    /// The quota of a user, beyond which changes fail with `EDQUOT`; needs `keeps_attributes`.
+    /// `None`: not tested.
     pub quota: Option<Quota>,
 }
 
-/// The quota of one user. It does not limit callers with `CAP_SYS_RESOURCE` ([`vfs::Request::privileged`]).
+/// The quota of one user. The quota does not limit callers with `CAP_SYS_RESOURCE`
+/// ([`vfs::Request::privileged`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quota {
-    /// The user, without files before a case.
+    /// The user, who has no files before a case.
     pub user: u32,
     /// A user who can still store as much as half of the quota when the quota is used up.
     pub other: u32,
-    /// Bytes that the user can store at most: 256 KiB or more.
+    /// The most bytes that the user can store: 256 KiB or more.
     pub bytes: u64,
-    /// Files and directories that the user can have at most: 8 or more; `None`: not tested.
+    /// The most files and directories that the user can have: 8 or more. `None`: not tested.
     pub files: Option<u64>,
-    /// A file counts for its owner, as in Linux: also when another user writes it, and after a `chown(2)`, which fails with
-    /// `EDQUOT` if the new owner has no room. Else neither is tested.
+    /// Whether a file counts for its owner, as in Linux. The file then counts for the owner also
+    /// when another user writes it, and after a `chown(2)`, which fails with `EDQUOT` if the new
+    /// owner has no room. If false, writes by another user and `chown(2)` are not tested with a
+    /// quota.
     pub follows_owner: bool,
 }
 

@@ -62,19 +62,20 @@ impl Opens {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens and releases so far.
+    /// Returns the numbers of opens and releases so far.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let entries = self.entries();
         (entries.opened, entries.released)
     }
 
-    /// Makes all later opens fail with this.
+    /// Makes all later opens fail with `refusal`.
     pub(crate) fn refuse(&self, refusal: Option<Errno>) {
         self.entries().refusal = refusal;
     }
 
-    /// An error of writing to the file that was opened last: each of its opens reports it once, when it is synced or closed.
+    /// Sets an error of writing to the file that was opened last. Each open of the file reports the
+    /// error once, when the open is synced or closed.
     pub fn fail_writing(&self, errno: Errno) {
         let mut entries = self.entries();
         let last = entries.open.values().next_back().map(|entry| entry.node);

@@ -64,8 +64,9 @@ pub(crate) struct Mount {
     /// The superblock's `st_dev`, in the line that `stat(2)` reads.
     pub(crate) dev: u64,
     flags: AtomicU32,
-    id: u64,
-    secret: u128,
+    pub(crate) id: u64,
+    /// A random number: a part of the signatures of paths that may cross mount points.
+    pub(crate) secret: u128,
     /// Emptied by drop alone.
     root: Option<DentryRef>,
     attached: RcuOption<Attachment>,
@@ -135,12 +136,13 @@ impl Mount {
         }))
     }
 
+    /// Returns another mount of the same root, not attached yet.
+    pub(crate) fn copy(&self) -> Owned {
+        Self::new(self.sb.clone(), self.sb.pin_again(self.root()), self.flags())
+    }
+
     /// Of memory, roughly: its counters of each CPU.
     pub(crate) const BYTES: usize = 32 << 10;
-
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
 
     /// Returns the root dentry of the mount.
     pub(crate) fn root(&self) -> &Dentry {
@@ -169,12 +171,6 @@ impl Mount {
     /// Returns the mount on the mount point with this address.
     pub(crate) fn child_at_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>, mountpoint: usize) -> Option<MountRef<'g>> {
         Some(self.children.load(guard)?.get(mountpoint)?.borrow())
-    }
-
-    /// Returns a random number of this mount: a part of the signatures of paths that may cross
-    /// mount points.
-    pub(crate) fn secret(&self) -> u128 {
-        self.secret
     }
 
     /// Returns this mount as its parent owns it. `None`: the mount is not attached or, without the

@@ -4,8 +4,7 @@
 //! The locks of `fcntl(2)`'s `F_OFD_SETLK`, `F_OFD_SETLKW` and `F_OFD_GETLK`, and the locks of
 //! `flock(2)`. A file's locks are a [`table`] of owners, with their [`ranges`], and of waiting
 //! requests. Tables are found by the file's key, in shards. A file without locks has no table and
-//! needs no memory, and [`RecordLocks::is_idle`] is one load. As on Linux, the two families do not
-//! see each other.
+//! needs no memory. As on Linux, the two families do not see each other.
 //!
 //! # What it is not
 //! Mandatory: reads and writes ignore these locks. POSIX's per-process locks (`F_SETLK`), which are
@@ -53,7 +52,6 @@ use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
 use core::ops::Range;
 use core::time::Duration;
-use prim::atomic::{AtomicUsize, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
 use std::collections::BTreeMap;
 use sync::Mutex;
@@ -127,30 +125,16 @@ type Tables = BTreeMap<TableId, LockTable>;
 
 #[derive(Default)]
 struct Shard {
-    /// The number of tables.
-    count: AtomicUsize,
     tables: Mutex<Tables>,
 }
 
 /// The advisory locks of one tree's files.
+#[derive(Default)]
 pub(crate) struct RecordLocks {
     shards: [Shard; SHARDS],
 }
 
 impl RecordLocks {
-    pub(crate) fn new() -> Self {
-        Self { shards: core::array::from_fn(|_| Shard::default()) }
-    }
-
-    /// Returns whether no file in the shard of the file `key` has a lock. Exact for locks of the
-    /// calling owner.
-    #[inline]
-    pub(crate) fn is_idle(&self, key: u64) -> bool {
-        // Relaxed: only the caller's own locks must be seen. They were counted before the owner's
-        // last close began, and are counted until the owner releases them.
-        self.shard(key).count.load(Relaxed) == 0
-    }
-
     /// Makes `kind` the owner's lock on all bytes of `range`, in place of its earlier locks there, or changes
     /// nothing. `u64::MAX` as the end means all bytes to come.
     ///
@@ -245,28 +229,14 @@ impl RecordLocks {
     }
 
     /// Releases all locks of `owner` on the file: its last close.
-    #[inline]
-    pub(crate) fn release_owner(&self, key: u64, owner: u64) {
-        if !self.is_idle(key) {
-            self.release(key, owner);
-        }
-    }
-
     #[cold]
-    fn release(&self, key: u64, owner: u64) {
-        let shard = self.shard(key);
-        let (mut granted, mut withdrawn) = (Vec::new(), Vec::new());
-        let mut tables = shard.tables.lock();
-        for id in [TableId { key, family: Family::Ranges }, TableId { key, family: Family::Whole }] {
-            if let Some(table) = tables.get_mut(&id) {
-                withdrawn.extend(table.withdraw_owner(owner));
-                granted.extend(table.give_up(owner));
-                shard.settle(&mut tables, id);
-            }
+    pub(crate) fn release_owner(&self, key: u64, owner: u64) {
+        for family in [Family::Ranges, Family::Whole] {
+            let release = |table: &mut LockTable| (table.withdraw_owner(owner), table.give_up(owner));
+            let (withdrawn, granted) = self.shard(key).with(TableId { key, family }, release);
+            drop(withdrawn);
+            granted.into_iter().for_each(Waiter::wake);
         }
-        drop(tables);
-        drop(withdrawn);
-        granted.into_iter().for_each(Waiter::wake);
     }
 
     fn acquire(&self, id: TableId, request: LockRequest, wait: LockWait) -> Result<(), Errno> {
@@ -299,21 +269,15 @@ impl RecordLocks {
 }
 
 impl Shard {
-    /// Calls `f` with the table `id` under the shard's lock.
+    /// Calls `f` with the table `id` under the shard's lock. Removes the table if `f` left it empty.
     fn with<R>(&self, id: TableId, f: impl FnOnce(&mut LockTable) -> R) -> R {
         let mut tables = self.tables.lock();
-        let result = f(tables.entry(id).or_default());
-        self.settle(&mut tables, id);
-        result
-    }
-
-    /// Removes the table `id` if a change left it empty.
-    fn settle(&self, tables: &mut Tables, id: TableId) {
-        if tables.get(&id).is_some_and(LockTable::is_empty) {
+        let table = tables.entry(id).or_default();
+        let result = f(table);
+        if table.is_empty() {
             tables.remove(&id);
         }
-        // Relaxed: written under the lock; for the load see `RecordLocks::is_idle`.
-        self.count.store(tables.len(), Relaxed);
+        result
     }
 
     /// Waits until the request was granted.

@@ -136,7 +136,7 @@ impl Process for LightfootSeat<'_> {
     }
 
     fn reverse_path(&self, handle: &Handle, path: &mut Vec<u8>) -> Result<()> {
-        *path = self.context.path_of_file(file_of(handle)?);
+        *path = self.context.path_of(file_of(handle)?.held());
         prim::cost(self.shared.options.path_ns * components(path));
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Process for LightfootSeat<'_> {
             self.reverse_path(handle, &mut path)?;
             let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash.max(1));
             let found = self.context.attr(Base::CWD, &path[..end], true);
-            if found.is_ok() || self.context.path_of_file(file_of(handle)?) == path {
+            if found.is_ok() || self.context.path_of(file_of(handle)?.held()) == path {
                 prim::cost(work_ns);
                 return found.map(drop).map_err(error);
             }

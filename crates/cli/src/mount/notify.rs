@@ -5,12 +5,12 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// The mount is ready.
+/// Notifies systemd that the mount is ready.
 pub(super) fn ready(status: &str) {
     send(&format!("READY=1\nMAINPID={}\nSTATUS={status}\n", std::process::id()));
 }
 
-/// The mount is about to end.
+/// Notifies systemd that the mount is about to end.
 pub(super) fn stopping() {
     send("STOPPING=1\n");
 }

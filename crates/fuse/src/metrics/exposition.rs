@@ -63,7 +63,8 @@ fn write_ops(ops: &[OpStats], page: &mut Page) {
     }
 }
 
-/// A family with one sample: a counter if its name ends in `_total`.
+/// Writes a family with one sample to `page`. The family is a counter if `name` ends in `_total`,
+/// otherwise a gauge.
 fn write_figure(name: &str, help: &str, value: u64, page: &mut Page) {
     let kind = if name.ends_with("_total") { FamilyKind::Counter } else { FamilyKind::Gauge };
     page.family(&format!("{PREFIX}_{name}"), kind, help).sample(&[], value);

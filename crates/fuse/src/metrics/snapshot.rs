@@ -23,7 +23,7 @@ pub struct Snapshot {
 /// One operation in a snapshot. Times are in nanoseconds; quantiles are upper bounds, at most 1/16 too high.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpStats {
-    /// Its name: see [`Op::name`](super::Op::name).
+    /// The name of the operation: see [`Op::name`](super::Op::name).
     pub name: String,
     /// The number of requests that have ended.
     pub count: u64,
@@ -86,7 +86,7 @@ impl Snapshot {
         }
     }
 
-    /// As text for Prometheus, with `mount` as a label of every sample.
+    /// Returns the snapshot as text for Prometheus, with `mount` as a label of every sample.
     #[must_use]
     pub fn to_prometheus(&self, mount: &str) -> String {
         let mut page = Page::new(mount);
@@ -101,9 +101,9 @@ impl Snapshot {
 }
 
 impl OpStats {
-    /// Of [`errnos`](Self::errnos) those that are failures. The others are a regular "no": the reply to a question
-    /// (`ENOENT` of a lookup, `ENODATA` of an extended attribute), or one after which the kernel or the program does without
-    /// (`ENOSYS`).
+    /// Returns the [`errnos`](Self::errnos) that are failures. Leaves out a regular "no". This is
+    /// the reply to a question (`ENOENT` of a lookup, `ENODATA` of an extended attribute), or a
+    /// reply after which the kernel or the program does without the operation (`ENOSYS`).
     pub fn failures(&self) -> impl Iterator<Item = &(String, u64)> {
         self.errnos.iter().filter(|(errno, _)| !is_regular_no(&self.name, errno))
     }

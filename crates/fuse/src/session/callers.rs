@@ -136,13 +136,13 @@ impl Callers {
         self.making(caller, 0)
     }
 
-    /// With the caller's groups.
+    /// Returns a context with the caller's groups.
     pub(super) fn with_groups(&self, caller: &Caller) -> Arc<Context> {
         let (groups, is_checked) = (self.groups_of(caller), self.checks == Checks::Kernel);
         self.context(caller, 0, groups, is_checked)
     }
 
-    /// With the caller's groups and, unless the caller is root, no capabilities.
+    /// Returns a context with the caller's groups and, unless the caller is root, no capabilities.
     pub(super) fn unprivileged(&self, caller: &Caller) -> Arc<Context> {
         let groups = self.groups_of(caller);
         self.context(caller, 0, groups, false)
@@ -179,7 +179,8 @@ fn credentials(key: &ContextKey) -> Credentials {
     cred
 }
 
-/// The supplementary groups of a caller; none if its thread has exited. Root's decide nothing, so they are not read.
+/// Reads the supplementary groups of a caller. Returns none if the thread of the caller has exited,
+/// or if the caller is root: the groups of root decide nothing.
 fn groups_of(&Caller { uid, pid, .. }: &Caller) -> Box<[u32]> {
     if uid == 0 {
         return Box::default();

@@ -40,7 +40,7 @@ const MAX_PER_USER: usize = 64;
 /// never wait.
 const MAX_EARLY: usize = 1024;
 
-/// Replies to a request that waited. It must not block.
+/// Replies to a request that waited. The closure must not block.
 pub type LockAnswer = Box<dyn FnOnce(Result<(), Errno>) + Send>;
 
 /// See the [module documentation](self).
@@ -51,7 +51,7 @@ pub(super) struct Waits {
 
 #[derive(Default)]
 struct State {
-    /// By the numbers that the kernel gave them.
+    /// The requests that wait, by the numbers that the kernel gave them.
     requests: BTreeMap<u64, Wait>,
     /// Requests that were interrupted before they waited.
     early: Early<MAX_EARLY>,
@@ -75,7 +75,7 @@ impl Wait {
 }
 
 impl State {
-    /// Whether the request `unique` of `uid` may wait.
+    /// Checks whether the request `unique` of the user `uid` may wait.
     fn check(&mut self, unique: u64, uid: u32) -> Result<(), Errno> {
         if self.early.take(unique) {
             return Err(Errno::EINTR);
@@ -100,7 +100,7 @@ impl Waits {
         Self { state: Mutex::default(), metrics: metrics.clone() }
     }
 
-    /// Ends all requests, and lets no other wait.
+    /// Ends all requests, and lets no other request wait.
     pub(super) fn end(&self) {
         let all = {
             let mut state = self.state.lock();
@@ -172,7 +172,8 @@ impl Locks {
         ended.into_iter().for_each(|wait| wait.ends(Err(Errno::EDEADLK)));
     }
 
-    /// The tree has granted the request `unique`.
+    /// Replies to the request `unique`, which the tree has granted. Then ends requests that now
+    /// wait in a circle.
     fn granted(&self, unique: u64) {
         let wait = self.waits.removed(&mut self.waits.state.lock(), unique);
         // None: the session has ended.

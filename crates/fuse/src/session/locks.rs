@@ -185,15 +185,14 @@ impl Session {
         self.options.locks || self.files.get(handle).is_some_and(|open| open.file.wants_flush())
     }
 
-    /// The part of RELEASE that ends locks: the locks set by the open file `handle`, and the locks
-    /// of `flock_owner`.
+    /// RELEASE: ends the locks that the open file `handle` has set, and the locks of `flock_owner`.
     pub fn release_locks(&self, node: u64, handle: u64, flock_owner: Option<u64>) {
         if self.options.locks {
             self.locks.release(node, handle, flock_owner);
         }
     }
 
-    /// GETLK: the first lock that conflicts with `lock`.
+    /// GETLK: returns the first lock that conflicts with `lock`.
     ///
     /// # Errors
     /// `EINVAL`, `ESTALE`; `ENOSYS` without [`locks`](crate::SessionOptions::locks).
@@ -225,7 +224,8 @@ impl Session {
         Ok(())
     }
 
-    /// The open file of an owner.
+    /// Returns the open file through which an owner sets locks. Opens the node if there is no such
+    /// file yet.
     pub(super) fn locker(&self, LockOwner { node, owner, handle }: LockOwner) -> Result<Arc<OpenFile>, Errno> {
         if !self.options.locks {
             return Err(Errno::ENOSYS);

@@ -54,7 +54,7 @@ impl NodeBudget {
         self.most.store(most, Relaxed);
     }
 
-    /// The kernel has forgotten a node.
+    /// Wakes the requests that wait for room, as the kernel has forgotten a node.
     pub(super) fn forgot(&self) {
         if self.waiting.load(Relaxed) != 0 {
             self.forgotten.notify_all();

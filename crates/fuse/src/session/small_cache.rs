@@ -16,7 +16,7 @@ const BOB: Caller = Caller { uid: 50_002, gid: 50_002, pid: 0, group: None };
 #[derive(Default)]
 struct DroppingKernel {
     session: OnceLock<Weak<Session>>,
-    /// Names that it does not drop.
+    /// Nodes of the names that the kernel does not drop.
     watched: Mutex<HashSet<u64>>,
 }
 
@@ -69,7 +69,7 @@ impl SmallCase {
         self.session.lookup(caller, ROOT_NODE, format!("n{number}").as_bytes()).map(|found| found.node)
     }
 
-    /// The kernel must not drop these.
+    /// Makes the kernel keep the names with these numbers.
     fn watch(&self, numbers: impl IntoIterator<Item = u64>) {
         self.kernel.watched.lock().extend(numbers.into_iter().map(|number| 100 + number));
     }

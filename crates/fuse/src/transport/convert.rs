@@ -92,12 +92,12 @@ pub(super) fn statx((found, ttl, birth): &(Attr, Duration, Option<i64>)) -> Stat
     StatxOut { attr_valid: ttl.as_secs(), attr_valid_nsec: ttl.subsec_nanos(), stat, ..StatxOut::default() }
 }
 
-/// The name does not exist; the kernel may cache that for `ttl`.
+/// Returns the answer that the name does not exist. The kernel may cache this answer for `ttl`.
 pub(super) fn absent(ttl: Duration) -> EntryOut {
     EntryOut { entry_valid: ttl.as_secs(), entry_valid_nsec: ttl.subsec_nanos(), ..EntryOut::default() }
 }
 
-/// Seconds and nanoseconds of a time; the first are signed.
+/// Returns the seconds and nanoseconds of a time; the seconds are signed.
 fn split(ns: i64) -> (u64, u32) {
     (ns.div_euclid(NS) as u64, ns.rem_euclid(NS) as u32)
 }

@@ -60,10 +60,10 @@ impl Transport {
     }
 }
 
-/// The reply: as much of `result` as the kernel takes.
+/// Writes the reply with `result` to `body`.
 ///
 /// # Errors
-/// `EINVAL`: the kernel has no room for all of it.
+/// `EINVAL`: the kernel has no room for all of `result`.
 fn put(body: &mut Body, call: &IoctlIn, result: &[u8]) -> Result<(), Errno> {
     if result.len() > call.out_size as usize {
         return Err(Errno::EINVAL);
@@ -77,7 +77,8 @@ fn extended(flags: InodeFlags) -> u32 {
     BOTH.iter().filter(|(ours, _)| flags.contains(*ours)).fold(0, |all, (_, theirs)| all | theirs)
 }
 
-/// `flags`, with those bits of `set` that have a number there.
+/// Returns `flags` with each bit that has a number in `set` changed to the value that `set` gives.
+/// The other bits stay.
 ///
 /// # Errors
 /// `EOPNOTSUPP` for a bit that is not a flag here.

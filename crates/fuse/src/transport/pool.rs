@@ -61,9 +61,9 @@ struct Pool {
     word: AtomicU64,
     /// Threads that the pool began with.
     first: u64,
-    /// The most that it may have.
+    /// The most threads that the pool may have.
     most: u64,
-    /// The pool did not need its other threads for some time.
+    /// Whether the pool did not need its other threads for some time.
     is_calm: AtomicBool,
 }
 
@@ -71,7 +71,8 @@ struct Pool {
 pub(super) struct Actions<'a> {
     /// Starts another thread.
     pub(super) spawn_at: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
-    /// After so long a time in which a pool did not need its other threads, those leave; `None`: they stay.
+    /// The time after which the other threads of a pool leave, if the pool did not need them.
+    /// `None`: they stay.
     pub(super) idle: Option<Duration>,
     /// Gives each thread of the pool something to do, so that a thread notices that it may end.
     pub(super) wake: &'a (dyn Fn(usize) + Sync),
@@ -101,7 +102,8 @@ impl Pool {
 }
 
 impl Pools {
-    /// Pools of so many threads, each with the most that it may have. `spare` of them should not be inside calls.
+    /// Creates a pool for each of `sizes`: the number of its threads, and the most that it may
+    /// have. `spare` threads of a pool should not be inside calls.
     pub(super) fn new(spare: u64, sizes: impl IntoIterator<Item = (usize, usize)>) -> Arc<Self> {
         let pool = |(first, most): (usize, usize)| {
             let (first, most) = (first as u64, most.min(u16::MAX.into()) as u64);
@@ -111,7 +113,7 @@ impl Pools {
         Arc::new(Self { list, spare, state: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// The supervisor's work, until [`end`](Self::end).
+    /// Runs the supervisor until [`end`](Self::end) is called.
     pub(super) fn lead(&self, actions: &Actions<'_>) {
         loop {
             match self.wait(actions.idle.filter(|_| self.has_others())) {
@@ -199,7 +201,7 @@ impl Pools {
         }
     }
 
-    /// Lets threads go.
+    /// Lets the threads leave that a pool did not need.
     fn idle(&self, actions: &Actions<'_>) {
         for (at, pool) in self.list.iter().enumerate() {
             if threads(pool.word.load(Relaxed)) > pool.first {
@@ -230,7 +232,8 @@ impl Member {
         &self.pools.list[self.at]
     }
 
-    /// The thread begins a call.
+    /// Notes that the thread is inside a call until the result is dropped. Wakes the supervisor if
+    /// too few other threads of the pool are outside of calls.
     pub(super) fn enter(&self) -> Inside<'_> {
         let pool = self.pool();
         // Relaxed: see `has_others`.
@@ -241,7 +244,7 @@ impl Member {
         Inside(pool)
     }
 
-    /// Ends the supervisor when it is dropped.
+    /// Returns a value that ends the supervisor when it is dropped.
     pub(super) fn end_of_all(&self) -> EndOfAll {
         EndOfAll { pools: self.pools.clone(), is_mine_alone: Cell::new(false) }
     }
@@ -262,7 +265,7 @@ pub(super) struct EndOfAll {
 }
 
 impl EndOfAll {
-    /// The connection continues.
+    /// Notes that only this thread ends, and that the connection continues.
     pub(super) fn is_mine_alone(&self) {
         self.is_mine_alone.set(true);
     }

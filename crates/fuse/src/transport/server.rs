@@ -121,7 +121,8 @@ impl Server {
     /// Registers the slots of rings, which then serve. If the kernel refuses them, requests come through `/dev/fuse`.
     ///
     /// # Errors
-    /// It refuses them, and io_uring was [required](Uring::Required); or nothing carries requests.
+    /// The kernel refuses the slots, and io_uring was [required](Uring::Required); or nothing
+    /// carries requests.
     pub(crate) fn begin(&mut self, options: &MountOptions) -> Result<(), ServerError> {
         if let Ok(rings) = &mut self.rings
             && let Err(reason) = rings.register()?
@@ -230,9 +231,9 @@ struct Reader {
     transport: Arc<Transport>,
     stop: Arc<Stop>,
     member: Member,
-    /// It was started when the others were inside calls that hang.
+    /// Whether the thread was started when the other threads were inside calls that hang.
     is_hired: bool,
-    /// Bytes of its buffer.
+    /// The size of the thread's buffer in bytes.
     buffer: usize,
 }
 
@@ -313,8 +314,8 @@ fn accept(
     Ok(rings)
 }
 
-/// The loop of the thread that reads the messages of the device beside io_uring. It rests after a
-/// FORGET.
+/// Serves the messages that the kernel sends through the device beside io_uring. The thread rests
+/// after a FORGET.
 fn serve_beside_rings(transport: &Transport, device: &Arc<Device>, buffer: usize, stop: &Stop) -> io::Result<()> {
     let waker = Arc::new(Waker::new()?);
     stop.add(waker.clone());

@@ -39,7 +39,7 @@ pub(super) const KEPT: usize = 16 << 10;
 /// A request that has arrived.
 #[derive(Debug)]
 pub(super) struct Arrived {
-    /// The number by which the kernel finds it again.
+    /// The number by which the kernel finds the request again.
     pub(super) commit_id: u64,
     /// Bytes of names and data.
     data: usize,
@@ -49,20 +49,21 @@ pub(super) struct Arrived {
 #[derive(Debug)]
 pub(super) struct Slot {
     memory: Memory,
-    /// The processor whose requests it gets.
+    /// The processor whose requests the slot gets.
     pub(super) queue: u16,
-    /// `None`: it is [`Ours`](super::Ours), or was refused.
+    /// `None`: the slot is [`Ours`](super::Ours), or was refused.
     pub(super) in_kernel: Option<InKernel>,
     /// Bytes of names and data that were used since memory was last released.
     used: usize,
 }
 
-/// The memory of a slot, lent.
+/// The memory of a slot, which [`Ring::lend`](super::Ring::lend) lends.
 #[derive(Debug)]
 pub struct Loan<'r> {
     /// The request.
     pub message: &'r [u8],
-    /// Memory for the body of the reply. Empty if the request has names or data, which are there.
+    /// Memory for the body of the reply. Empty if the request has names or data, which use the same
+    /// memory.
     pub room: &'r mut [u8],
 }
 
@@ -76,12 +77,12 @@ pub enum Reply<'b> {
 }
 
 impl Slot {
-    /// Memory for names and data of `payload` bytes.
+    /// Creates a slot with `payload` bytes of memory for names and data.
     pub(super) fn new(queue: u16, payload: usize) -> io::Result<Self> {
         Ok(Self { memory: Memory::map(DATA + payload)?, queue, in_kernel: None, used: 0 })
     }
 
-    /// The address of the list of parts.
+    /// Writes the list of parts, and returns the address of this list.
     pub(super) fn parts(&mut self) -> u64 {
         let start = self.memory.start.as_ptr().expose_provenance();
         let list = [start, HEADERS, start + DATA, self.memory.len - DATA];
@@ -89,7 +90,7 @@ impl Slot {
         (start + LIST) as u64
     }
 
-    /// Reads the data that the kernel has put here.
+    /// Reads the number and the length of the request that the kernel has put into the slot.
     pub(super) fn arrived(&mut self) -> Arrived {
         let lengths = self.lengths();
         self.used = self.used.max(lengths.payload_sz as usize);
@@ -140,7 +141,8 @@ impl Slot {
         bytes[LENGTHS..HEADERS].copy_from_slice(lengths.as_bytes());
     }
 
-    /// Whether the kernel has it, and it has more memory than it keeps.
+    /// Returns whether the kernel has the slot, and the slot has used more memory than it keeps
+    /// ([`KEPT`]).
     pub(super) fn is_swollen(&self) -> bool {
         self.in_kernel.is_some() && self.used > KEPT
     }
@@ -151,7 +153,7 @@ impl Slot {
         self.memory.give_back(DATA + KEPT);
     }
 
-    /// All of it, as the kernel writes it.
+    /// Returns all memory of the slot, to which a test writes in place of the kernel.
     #[cfg(test)]
     pub(super) fn as_kernel(&mut self) -> &mut [u8] {
         self.memory.bytes()

@@ -5,8 +5,8 @@
 //! its bytes are initialised once: a read writes into it without another pass over them. Only the
 //! bytes that were written for a reply are sent with it.
 //!
-//! A body can begin in memory of somebody else ([`Body::lent`]), from where the reply need not be copied. One that outgrows
-//! that moves to its own.
+//! A body can begin in memory that another owner lends ([`Body::lent`]), from where the reply need
+//! not be copied. A body that outgrows this memory moves to its own memory.
 //!
 //! # Where it comes from
 //! `struct fuse_dirent` in `linux/fuse.h`; own code.
@@ -19,43 +19,43 @@ use zerocopy::{Immutable, IntoBytes};
 pub struct Body<'m> {
     memory: Vec<u8>,
     lent: &'m mut [u8],
-    /// The reply did not fit into `lent`.
+    /// Whether the reply did not fit into `lent`.
     has_moved: bool,
-    /// Bytes of this reply.
+    /// The length of this reply in bytes.
     len: usize,
 }
 
 impl<'m> Body<'m> {
-    /// An empty one.
+    /// Creates an empty body.
     #[must_use]
     pub const fn new() -> Self {
         Self { memory: Vec::new(), lent: &mut [], has_moved: false, len: 0 }
     }
 
-    /// An empty one that begins in `lent`, and takes `memory` for bytes that do not fit.
+    /// Creates an empty body that begins in `lent`, and takes `memory` for bytes that do not fit.
     #[must_use]
     pub const fn lent(lent: &'m mut [u8], memory: Vec<u8>) -> Self {
         Self { memory, lent, has_moved: false, len: 0 }
     }
 
-    /// Its own memory, for another one.
+    /// Returns the own memory of the body, for use by another body.
     #[must_use]
     pub fn into_memory(self) -> Vec<u8> {
         self.memory
     }
 
-    /// The bytes that were written for this reply.
+    /// Returns the bytes that were written for this reply.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         if self.has_moved { &self.memory[..self.len] } else { &self.lent[..self.len] }
     }
 
-    /// Empties it for the next reply.
+    /// Empties the body for the next reply.
     pub fn clear(&mut self) {
         (self.len, self.has_moved) = (0, false);
     }
 
-    /// The next `more` bytes, with any contents.
+    /// Returns the next `more` bytes, with any contents.
     fn room(&mut self, more: usize) -> &mut [u8] {
         let end = self.len + more;
         if !self.has_moved {
@@ -90,7 +90,8 @@ impl<'m> Body<'m> {
         self.put(value.as_bytes());
     }
 
-    /// Appends what `fill` writes to the start of `most` bytes. It returns how many it wrote.
+    /// Appends the bytes that `fill` writes to the start of `most` bytes. `fill` returns how many
+    /// bytes it wrote.
     ///
     /// # Errors
     /// As for `fill`; then nothing is appended.
@@ -100,12 +101,13 @@ impl<'m> Body<'m> {
         Ok(())
     }
 
-    /// Appends an entry of READDIR, of which the whole body has at most `limit` bytes. Returns whether it had room.
+    /// Appends an entry of READDIR, unless the whole body would have more than `limit` bytes.
+    /// Returns whether the entry had room.
     pub fn put_dirent(&mut self, limit: usize, dirent: Dirent, name: &[u8]) -> bool {
         self.put_record(limit, &Dirent { namelen: name.len() as u32, ..dirent }, name)
     }
 
-    /// As [`put_dirent`](Self::put_dirent), of READDIRPLUS.
+    /// Appends an entry of READDIRPLUS, as [`put_dirent`](Self::put_dirent) does for READDIR.
     pub fn put_dirent_plus(&mut self, limit: usize, entry: EntryOut, dirent: Dirent, name: &[u8]) -> bool {
         let dirent = Dirent { namelen: name.len() as u32, ..dirent };
         self.put_record(limit, &DirentPlus { entry, dirent }, name)

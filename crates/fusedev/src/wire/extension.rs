@@ -31,13 +31,13 @@ pub struct Labels<'m> {
 }
 
 impl<'m> Labels<'m> {
-    /// `None`: they do not fit into `bytes`.
+    /// Returns the `count` labels in `bytes`, or `None` if they do not fit into `bytes`.
     fn parse(count: u32, bytes: &'m [u8]) -> Option<Self> {
         let all = Self { count, bytes };
         (all.iter().count() == count as usize).then_some(all)
     }
 
-    /// Their names and values, one after the other.
+    /// Returns the names and values of the labels, one after the other.
     pub fn iter(self) -> impl Iterator<Item = (&'m [u8], &'m [u8])> {
         let mut rest = self.bytes;
         (0..self.count).map_while(move |_| {
@@ -51,7 +51,7 @@ impl<'m> Labels<'m> {
 /// A name and a value.
 type Label<'m> = (&'m [u8], &'m [u8]);
 
-/// The first label of `bytes`, and the bytes after it.
+/// Returns the first label of `bytes`, and the bytes after this label.
 fn label(bytes: &[u8]) -> Option<(Label<'_>, &[u8])> {
     let (head, names) = Secctx::read_from_prefix(bytes).ok()?;
     let end = names.iter().position(|byte| *byte == 0).filter(|end| *end != 0)?;
@@ -62,7 +62,7 @@ fn label(bytes: &[u8]) -> Option<(Label<'_>, &[u8])> {
 }
 
 impl<'m> Extensions<'m> {
-    /// Reads all of `bytes`. `None`: they are malformed.
+    /// Reads all extensions in `bytes`. Returns `None` if `bytes` are malformed.
     pub(super) fn parse(mut bytes: &'m [u8]) -> Option<Self> {
         let mut all = Self::default();
         while !bytes.is_empty() {
@@ -81,7 +81,8 @@ impl<'m> Extensions<'m> {
     }
 }
 
-/// The first of the groups; Linux sends one.
+/// Returns the first group of the list in `content`, if the list is not empty; Linux sends one
+/// group.
 fn group(content: &[u8]) -> Option<Option<u32>> {
     let (groups, list) = SuppGroups::read_from_prefix(content).ok()?;
     let list = list.get(..usize::try_from(groups.nr_groups).ok()?.checked_mul(size_of::<u32>())?)?;

@@ -33,7 +33,7 @@ bitflags::bitflags! {
         const AUTO_INVAL_DATA = 1 << 12;
         /// Listings with attributes.
         const DO_READDIRPLUS = 1 << 13;
-        /// Those only where a program uses the attributes.
+        /// Listings have attributes only where a program uses the attributes.
         const READDIRPLUS_AUTO = 1 << 14;
         /// Several direct reads and writes of a file at once.
         const ASYNC_DIO = 1 << 15;
@@ -87,7 +87,7 @@ pub struct Limits {
     pub request_timeout: u16,
 }
 
-/// The capabilities of the kernel.
+/// Returns the capabilities of the kernel that sent `asked`.
 #[must_use]
 pub fn offered(asked: &InitIn) -> InitFlags {
     let low = InitFlags::from_bits_retain(asked.flags.into());
@@ -95,13 +95,13 @@ pub fn offered(asked: &InitIn) -> InitFlags {
     InitFlags::from_bits_retain(low.bits() | high)
 }
 
-/// The capabilities that both sides use, by this reply.
+/// Returns the capabilities that both sides use after the reply `out`.
 #[must_use]
 pub fn taken(out: &InitOut) -> InitFlags {
     InitFlags::from_bits_retain(u64::from(out.flags) | u64::from(out.flags2) << 32)
 }
 
-/// The reply: the part of `wanted` that the kernel supports.
+/// Returns the reply with those capabilities of `wanted` that the kernel supports.
 #[must_use]
 pub fn reply(asked: &InitIn, wanted: InitFlags, limits: Limits) -> InitOut {
     let flags = (wanted | InitFlags::INIT_EXT) & offered(asked);
@@ -127,7 +127,8 @@ pub fn reply(asked: &InitIn, wanted: InitFlags, limits: Limits) -> InitOut {
     }
 }
 
-/// The reply to a kernel of another major version: ours, after which it sends INIT again.
+/// Returns the reply to a kernel of another major version. The reply has our version, after which
+/// the kernel sends INIT again.
 #[must_use]
 pub fn version() -> InitOut {
     InitOut { major: MAJOR, minor: MINOR, ..InitOut::default() }

@@ -20,38 +20,38 @@ pub const PRUNE: i32 = 9;
 /// Flag of [`INVAL_ENTRY`] (Linux 6.2): the kernel looks the name up before it uses it again, and does nothing else.
 pub const EXPIRE_ONLY: u32 = 1;
 
-/// The body of [`INVAL_INODE`]: `len` bytes of the data of `ino` from `off` on. `len` 0: up to the end. A negative `off`: only
-/// attributes.
+/// Returns the body of [`INVAL_INODE`] for `len` bytes of the data of `ino` from `off` on. `len` 0
+/// means all bytes up to the end. A negative `off` means only the attributes.
 #[must_use]
 pub fn inode(ino: u64, off: i64, len: i64) -> Vec<u8> {
     NotifyInvalInodeOut { ino, off, len }.as_bytes().to_vec()
 }
 
-/// The body of [`INVAL_ENTRY`]: `name` in the directory `parent`.
+/// Returns the body of [`INVAL_ENTRY`] for `name` in the directory `parent`.
 #[must_use]
 pub fn entry(parent: u64, name: &[u8], flags: u32) -> Vec<u8> {
     let namelen = u32::try_from(name.len()).unwrap_or(u32::MAX);
     [NotifyInvalEntryOut { parent, namelen, flags }.as_bytes(), name, b"\0"].concat()
 }
 
-/// The body of [`DELETE`]: the node `child` had the name `name` in the directory `parent`, and no
-/// other. The kernel drops the name, unmounts a mount there, and treats the file as one without
-/// names, so that its watchers are notified.
+/// Returns the body of [`DELETE`] for the node `child`, which had the name `name` in the directory
+/// `parent`, and no other name. The kernel drops the name, unmounts a mount there, and treats the
+/// file as a file without names, so that the watchers of the file are notified.
 #[must_use]
 pub fn deleted(parent: u64, child: u64, name: &[u8]) -> Vec<u8> {
     let namelen = u32::try_from(name.len()).unwrap_or(u32::MAX);
     [NotifyDeleteOut { parent, child, namelen, padding: 0 }.as_bytes(), name, b"\0"].concat()
 }
 
-/// The body of [`RETRIEVE`]: nothing of the data of `node`. The request that the kernel sends has
-/// the number `unique`, which must be even, and must differ from the number of every other request
-/// under way.
+/// Returns the body of [`RETRIEVE`] that requests none of the data of `node`. The request that the
+/// kernel then sends has the number `unique`. This number must be even, and must differ from the
+/// number of every other request under way.
 #[must_use]
 pub fn retrieve(node: u64, unique: u64) -> Vec<u8> {
     NotifyRetrieveOut { notify_unique: unique, nodeid: node, ..NotifyRetrieveOut::default() }.as_bytes().to_vec()
 }
 
-/// The body of [`PRUNE`].
+/// Returns the body of [`PRUNE`] for the nodes `ids`.
 #[must_use]
 pub fn nodes(ids: &[u64]) -> Vec<u8> {
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);

@@ -21,7 +21,7 @@ use zerocopy::{FromBytes, IntoBytes};
 /// A request of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'m> {
-    /// Its number, its node and its sender.
+    /// The number, the node and the sender of the request.
     pub header: InHeader,
     /// The operation that the kernel requests.
     pub operation: Operation<'m>,
@@ -133,9 +133,9 @@ pub enum Operation<'m> {
 /// The defect of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// It is shorter than a header, so that nobody can reply.
+    /// The message is shorter than a header, so that nobody can reply.
     NoHeader,
-    /// The rest does not fit the header. This is the number of the request.
+    /// The rest of the message does not fit the header. The value is the number of the request.
     Request(u64),
 }
 
@@ -144,7 +144,7 @@ pub enum Malformed {
 pub struct Forgets<'m>(&'m [u8]);
 
 impl<'m> Forgets<'m> {
-    /// Them, one after the other.
+    /// Returns the nodes, one after the other.
     pub fn iter(self) -> impl Iterator<Item = ForgetOne> + 'm {
         self.0.chunks_exact(size_of::<ForgetOne>()).filter_map(|bytes| ForgetOne::read_from_bytes(bytes).ok())
     }
@@ -154,7 +154,7 @@ impl<'m> Request<'m> {
     /// Reads a message.
     ///
     /// # Errors
-    /// It does not fit its header, or its operation.
+    /// The message does not fit its header, or its operation.
     pub fn parse(message: &'m [u8]) -> Result<Self, Malformed> {
         let (header, rest) = InHeader::read_from_prefix(message).map_err(|_| Malformed::NoHeader)?;
         let malformed = Malformed::Request(header.unique);
@@ -218,7 +218,7 @@ impl<'m> Arguments<'m> {
         })
     }
 
-    /// The operations without names and data.
+    /// Reads an operation without names and data.
     fn of_numbers(mut self, code: u32) -> Option<Operation<'m>> {
         Some(match code {
             opcode::FORGET => Operation::Forget(self.take()?),
@@ -260,7 +260,7 @@ impl<'m> Arguments<'m> {
         Some(value)
     }
 
-    /// Bytes up to the next zero, at least one.
+    /// Reads the bytes up to the next zero; there must be at least one.
     fn text(&mut self) -> Option<&'m [u8]> {
         let end = self.0.iter().position(|byte| *byte == 0).filter(|end| *end != 0)?;
         let (text, rest) = self.0.split_at_checked(end)?;
@@ -268,7 +268,7 @@ impl<'m> Arguments<'m> {
         Some(text)
     }
 
-    /// A name in a directory.
+    /// Reads a name in a directory.
     fn name(&mut self) -> Option<&'m [u8]> {
         self.text().filter(|name| !name.contains(&b'/'))
     }
@@ -277,7 +277,7 @@ impl<'m> Arguments<'m> {
         self.0.get(..len as usize)
     }
 
-    /// INIT of an old kernel is shorter.
+    /// Reads INIT, which is shorter from an old kernel.
     fn init(&self) -> Option<InitIn> {
         const SHORT: usize = 16;
         let mut init = InitIn::default();

@@ -39,7 +39,7 @@ impl File {
     /// Returns its current path, with ` (deleted)` after it if its name was removed.
     #[must_use]
     pub fn path(&self, context: &Context) -> PathBuf {
-        path_buf(context.inner.path_of_file(self.inner()))
+        path_buf(context.inner.path_of(self.inner().held()))
     }
 
     /// Truncates the file to `len` bytes, or extends it with a hole: `ftruncate(2)`.

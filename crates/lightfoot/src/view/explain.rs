@@ -144,8 +144,9 @@ impl View {
             .or_else(|| last.filter(|_| self.walk(text, true).is_err()))
     }
 
-    /// If the component is a symbolic link that can be read, returns `text` with the link's target
-    /// in place of the component, and the link's path.
+    /// Reads the link at the component `failed` of `text`. Returns `text` with the target of the
+    /// link in place of the component, and the path of the link. Returns `None` if the component is
+    /// not a symbolic link that can be read.
     fn look_into(&self, text: &[u8], failed: &Component) -> Option<(Vec<u8>, PathBuf)> {
         let path = &text[..failed.end];
         self.walk(path, true).err()?;

@@ -151,7 +151,7 @@ pub(crate) fn what_a_quota_refuses_changes_nothing(c: &Fixture) -> Outcome {
     c.twice(|| same("the mode after a refused write", c.attr("/d/large").map(|attr| attr.mode), mode))
 }
 
-/// A write of which a part may fit, into a file with the contents `text`.
+/// Checks a write of which a part may fit, into a file with the contents `text`.
 fn check_partial_write(shared: &Shared<'_>, file: &OpenFile) -> Outcome {
     let mut expected = b"text".to_vec();
     match file.write_at(2, &pattern(2, 20_000)) {
@@ -164,7 +164,7 @@ fn check_partial_write(shared: &Shared<'_>, file: &OpenFile) -> Outcome {
     shared.c.twice(|| same("what was reported as written", shared.c.read("/d/small"), Ok(expected.clone())))
 }
 
-/// A truncation to more: a hole may take no storage.
+/// Checks a truncation to more, which makes a hole. The hole may take no storage.
 fn check_growth(shared: &Shared<'_>, file: &OpenFile) -> Outcome {
     let c = shared.c;
     let before = file.attr().or_fail("fstat")?.size;

@@ -165,7 +165,7 @@ impl Tree {
             mount_seq: SeqRwLock::new(),
             watches: Watches::new(),
             observers: Observers::default(),
-            record_locks: RecordLocks::new(),
+            record_locks: RecordLocks::default(),
             shards_always: paths.shards_always,
             next_number: AtomicU64::new(1),
             has_flushes: AtomicBool::new(false),

@@ -8,6 +8,7 @@ use crate::mount::mounted_on::Children;
 use crate::mount::{Attachment, Mount, Owned, address};
 use crate::slots::dentry::Dentry;
 use crate::slots::slot::DentryRef;
+use std::collections::BTreeMap;
 use sync::lockdep::Ranked;
 use sync::{MutexGuard, PerCpuArc};
 
@@ -43,6 +44,21 @@ impl<'t> LockedMounts<'t> {
         let guard = sb.domain.read();
         let children = Children::with(parent.children.load(&guard), address(mountpoint), child.clone());
         parent.children.set(&sb.domain, Some(children));
+        Ok(())
+    }
+
+    /// Attaches a copy of `old` to the copy of its parent, if that has one. `copies` are by the numbers of the old mounts.
+    ///
+    /// # Errors
+    /// The errors of [`LockedMounts::attach`].
+    pub(crate) fn attach_copy(&mut self, old: &Owned, copies: &mut BTreeMap<u64, Owned>) -> Result<(), Errno> {
+        let guard = old.sb.domain.read();
+        let Some(attachment) = old.attachment(&guard) else { return Ok(()) };
+        if let Some(parent) = copies.get(&attachment.parent.id) {
+            let copy = old.copy();
+            self.attach(&copy, &parent.share(), attachment.mountpoint())?;
+            copies.insert(old.id, copy);
+        }
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! The namespace: a tree of mounts, shared by contexts.
 
 use crate::cache::tree::Tree;
+use crate::mount::Owned;
 use crate::mount::attach::{LockedMounts, subtree};
-use crate::mount::{Mount, Owned};
 use core::mem;
 use prim::shared::PlainArc as Arc;
 use std::collections::BTreeMap;
@@ -46,30 +46,17 @@ impl Namespace {
         subtree(&self.root())
     }
 
-    /// Returns a copy of the tree of mounts: pairs of old and new mounts, and the new root.
-    pub(crate) fn copy(&self) -> (Vec<(Owned, Owned)>, Owned) {
-        let mut pairs: Vec<(Owned, Owned)> = Vec::new();
-        // The places in `pairs`, by the numbers of the old mounts.
-        let mut places = BTreeMap::new();
+    /// Returns a copy of the tree of mounts: the new mounts, by the numbers of the old ones, and the new root.
+    pub(crate) fn copy(&self) -> (BTreeMap<u64, Owned>, Owned) {
         let mut points = LockedMounts::lock(&self.tree);
+        let old_root = self.root();
+        let root = old_root.copy();
+        let mut copies = BTreeMap::from([(old_root.id, root.clone())]);
         for old in self.mounts() {
-            let new = Mount::new(old.sb.clone(), old.sb.pin_again(old.root()), old.flags());
-            let guard = self.tree.domain.read();
-            if let Some(attachment) = old.attachment(&guard) {
-                let parent = places.get(&attachment.parent.id()).map(|&place: &usize| pairs[place].1.share());
-                // The parent of a mount comes before the mount. If the mount point was just
-                // removed, the mounts below it are left out.
-                let mountpoint = attachment.mountpoint();
-                let attached = parent.is_some_and(|parent| points.attach(&new, &parent, mountpoint).is_ok());
-                if !attached {
-                    continue;
-                }
-            }
-            places.insert(old.id(), pairs.len());
-            pairs.push((old, new));
+            // If the mount point was just removed, the mounts below it are left out.
+            let _ = points.attach_copy(&old, &mut copies);
         }
-        let root = pairs[0].1.clone();
-        (pairs, root)
+        (copies, root)
     }
 }
 

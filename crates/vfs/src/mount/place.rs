@@ -72,12 +72,8 @@ impl PathRef {
         Self::new(self.mount.clone(), pinned)
     }
 
-    pub(crate) fn pinned(&self) -> &DentryRef {
-        self.pinned.as_ref().expect("emptied by drop alone")
-    }
-
     pub(crate) fn dentry(&self) -> &Dentry {
-        self.pinned().get(self.sb().slots())
+        self.pinned.as_ref().expect("emptied by drop alone").get(self.sb().slots())
     }
 
     /// Returns the attributes: `fstat(2)` of an `O_PATH` handle.
@@ -150,7 +146,7 @@ impl PathRef {
     /// Returns the number of the mount through which the place is seen, unique in this tree.
     #[must_use]
     pub fn mount_id(&self) -> u64 {
-        self.mount().id()
+        self.mount().id
     }
 
     /// Returns the room that the place takes in the cache; a held place cannot be evicted. `None`:
@@ -270,11 +266,6 @@ impl<'a> Base<'a> {
     #[must_use]
     pub const fn within(self, resolve: Resolve) -> Self {
         Base { resolve: self.resolve.union(resolve), ..self }
-    }
-
-    /// Returns the start for the text of a link in `dir`, in the same scope.
-    pub(crate) fn going_on_from<'b>(&self, dir: &'b PathRef, scope: Option<&'b PathRef>) -> Base<'b> {
-        Base { dir: Some(dir), scope, resolve: self.resolve }
     }
 }
 

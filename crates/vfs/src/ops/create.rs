@@ -279,7 +279,7 @@ impl Context {
     /// # Errors
     /// As for [`Context::mkdir`]; an error of the file system that cannot store a label: then the directory is not made.
     pub fn mkdir_labelled(&self, base: Base<'_>, path: &[u8], mode: u32, labels: Labels<'_>) -> Result<(), Errno> {
-        self.make_labelled(base, path, &CreateArgs::dir(mode), labels)
+        self.make_labelled(PathAt { base, path }, &CreateArgs::dir(mode), labels)
     }
 
     /// [`Context::mknod`] in the same way.
@@ -294,7 +294,7 @@ impl Context {
         rdev: u32,
         labels: Labels<'_>,
     ) -> Result<(), Errno> {
-        self.make_labelled(base, path, &CreateArgs::node(mode, rdev)?, labels)
+        self.make_labelled(PathAt { base, path }, &CreateArgs::node(mode, rdev)?, labels)
     }
 
     /// [`Context::symlink`] in the same way.
@@ -302,20 +302,14 @@ impl Context {
     /// # Errors
     /// As for [`Context::symlink`] and [`Context::mkdir_labelled`].
     pub fn symlink_labelled(&self, body: &[u8], base: Base<'_>, path: &[u8], labels: Labels<'_>) -> Result<(), Errno> {
-        self.make_labelled(base, path, &CreateArgs::link(body)?, labels)
+        self.make_labelled(PathAt { base, path }, &CreateArgs::link(body)?, labels)
     }
 
-    fn make_labelled(
-        &self,
-        base: Base<'_>,
-        path: &[u8],
-        what: &CreateArgs<'_>,
-        labels: Labels<'_>,
-    ) -> Result<(), Errno> {
+    fn make_labelled(&self, at: PathAt<'_>, what: &CreateArgs<'_>, labels: Labels<'_>) -> Result<(), Errno> {
         if labels.is_empty() {
-            return self.in_parent_quick(base, path, what);
+            return self.in_parent_quick(at.base, at.path, what);
         }
-        self.in_parent(base, path, |entry, may_evict| entry.make_free(may_evict, what, labels))
+        self.in_parent(at.base, at.path, |entry, may_evict| entry.make_free(may_evict, what, labels))
     }
 
     /// Creates `new` as a further name of the file at `old`: `linkat(2)`. A symbolic link at `old`

@@ -53,9 +53,9 @@ use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
 use crate::slots::shard::Names;
 use crate::slots::slot::DentryRef;
+use crate::walk::nul_or;
 use crate::walk::permission::{may, may_block};
 use crate::walk::walk_end::{DirRef, LockedOrRef, WalkEnd};
-use crate::walk::{lookup, nul_or};
 use core::cell::Cell;
 use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
@@ -116,19 +116,13 @@ impl<'t> Entry<'t, '_> {
     /// Returns the walk's section, if the operation is in it.
     #[inline(always)]
     pub(crate) fn section(&self) -> Option<&'t ReadGuard<'t>> {
-        match self.keeper {
-            Mode::Count(..) | Mode::Name(..) => None,
-            Mode::Section(guard, _) => Some(guard),
-        }
+        if let Mode::Section(guard, _) = self.keeper { Some(guard) } else { None }
     }
 
     /// Returns the state of an operation on a locked name, which has no lock.
     #[inline(always)]
     pub(super) fn unlocked(&self) -> Option<&'t Unlocked<'t>> {
-        match self.keeper {
-            Mode::Name(_, unlocked) => Some(unlocked),
-            Mode::Count(..) | Mode::Section(..) => None,
-        }
+        if let Mode::Name(_, unlocked) = self.keeper { Some(unlocked) } else { None }
     }
 
     /// Notes that the operation, which has changed nothing yet, might wait, that the lock of a name is not enough
@@ -219,24 +213,6 @@ impl<'t> Entry<'t, '_> {
 }
 
 impl Context {
-    /// Returns the entry of a name in the locked directory `dir`, if it exists; `ENOENT` in a
-    /// directory that was removed.
-    pub(super) fn find_in<'r>(
-        &self,
-        sb: &'r SuperBlock,
-        may_evict: &'r mut MayEvict,
-        dir: &'r Dentry,
-        named: Named<'_>,
-    ) -> Result<Option<&'r Dentry>, Errno> {
-        if !dir.object().is_hashed() {
-            return Err(Errno::ENOENT);
-        }
-        if named.name.len() > NAME_MAX {
-            return Err(Errno::ENAMETOOLONG);
-        }
-        lookup::find_locked(sb, may_evict, || self.request(), dir, named)
-    }
-
     /// Walks to the directory of a path's `last` component; it must be a directory that the context may
     /// search.
     pub(crate) fn parent(&self, base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<DirAt, Errno> {
@@ -318,8 +294,8 @@ impl Context {
     pub(crate) fn in_parent_quick(&self, base: Base<'_>, path: &[u8], operation: &impl Operation) -> Result<(), Errno> {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
         // The common case is inlined; the rare one calls this.
-        let again = |entry: &Entry<'_, '_>, may_evict: &mut MayEvict| operation.apply(entry, may_evict);
-        let again: &dyn Fn(&Entry<'_, '_>, &mut MayEvict) -> Result<(), Errno> = &again;
+        let again: &dyn Fn(&Entry<'_, '_>, &mut MayEvict) -> Result<(), Errno> =
+            &|entry, may_evict| operation.apply(entry, may_evict);
         let apply = |entry: &Entry<'_, '_>, may_evict: &mut MayEvict| operation.apply(entry, may_evict);
         // Beside the result, so that the result of the common case is small.
         let kept = Cell::new(None);

@@ -6,7 +6,7 @@
 //! still has the old one. So the operation looks all names of its path up again and runs again, as
 //! long as they lead to other files than before. Linux does the same once (`retry_estale`,
 //! `LOOKUP_REVAL`), for every system call with a path. Walks by themselves do it, too
-//! ([`walk::again`](crate::walk::again)).
+//! ([`walk::estale`](crate::walk::estale)).
 //!
 //! The new look first waits for a change of the name that is under way in this cache: the file
 //! system may have made it, and the cache not yet.

@@ -63,22 +63,31 @@ impl OpenFile {
         if flags.can_write() {
             held.mount().begin_writing()?;
         }
-        let (listing, owner) = (Mutex::new(None), AtomicU64::new(0));
-        let mut file = Self { held, flags, cred, timeout, opened: None, listing, owner };
-        if file.held.sb().reports_opens {
-            file.opened = file.opened_by_file_system()?;
-        }
-        Ok(file)
+        let opened = match report_opened(&held, flags, &cred, timeout) {
+            Ok(opened) => opened,
+            Err(errno) => {
+                if flags.can_write() {
+                    held.mount().end_writing();
+                }
+                return Err(errno);
+            }
+        };
+        Ok(Self { held, flags, cred, timeout, opened, listing: Mutex::new(None), owner: AtomicU64::new(0) })
     }
 
-    /// Calls the file system's `open`, if a regular file or a directory is opened, and not only a place.
-    #[inline(never)]
-    fn opened_by_file_system(&self) -> Result<Option<Box<Opened>>, Errno> {
-        let inode = self.inode()?;
-        if self.flags.contains(OpenFlags::PATH) || !matches!(inode.mode() & S_IFMT, S_IFREG | S_IFDIR) {
-            return Ok(None);
+    /// [`OpenFile::new`] for a file that existed before; truncates it if `flags` says so, even if it was not opened for writing.
+    #[inline]
+    pub(crate) fn existing(
+        held: PathRef,
+        flags: OpenFlags,
+        cred: Credentials,
+        timeout: Timeout,
+    ) -> Result<Self, Errno> {
+        let file = Self::new(held, flags, cred, timeout)?;
+        if flags.contains(OpenFlags::TRUNC) {
+            file.truncate(0)?;
         }
-        self.held.sb().fs().open(&self.request(), inode, self.flags).map(|opened| Some(Box::new(opened)))
+        Ok(file)
     }
 
     /// Returns the file as a start of paths.
@@ -212,12 +221,12 @@ impl OpenFile {
         if !self.flags.can_write() {
             return Err(Errno::EINVAL);
         }
-        set_attr_held(&self.cred, &self.request(), &self.held, &SetAttr { size: Some(len), ..SetAttr::default() })
+        self.truncate(len)
     }
 
-    /// Truncates a regular file to length 0, however it was opened: `O_TRUNC`.
-    pub(crate) fn truncate(&self) -> Result<(), Errno> {
-        set_attr_held(&self.cred, &self.request(), &self.held, &SetAttr { size: Some(0), ..SetAttr::default() })
+    /// Sets the length of a regular file, however it was opened.
+    fn truncate(&self, len: u64) -> Result<(), Errno> {
+        set_attr_held(&self.cred, &self.request(), &self.held, &SetAttr { size: Some(len), ..SetAttr::default() })
     }
 
     /// Changes attributes except for the length: `fchmod(2)`, `fchown(2)`, `futimens(3)`.
@@ -247,16 +256,13 @@ impl OpenFile {
     /// Returns the access time of an access now, if it is recorded.
     fn access_time(&self, inode: &Inode) -> Option<i64> {
         let flags = self.held.mount().flags();
-        let kept = MountFlags::NOATIME.union(MountFlags::RDONLY).bits();
         let is_dir = inode.mode() & S_IFMT == S_IFDIR;
-        if is_dir && !self.held.dentry().object().is_hashed() {
-            // Removed: no entries.
-            return None;
-        }
-        if flags.bits() & kept != 0
+        // A removed directory has no entries.
+        let is_removed = is_dir && !self.held.dentry().object().is_hashed();
+        let is_off = flags.intersects(MountFlags::NOATIME.union(MountFlags::RDONLY))
             || self.flags.contains(OpenFlags::NOATIME)
-            || is_dir && flags.contains(MountFlags::NODIRATIME)
-        {
+            || is_dir && flags.contains(MountFlags::NODIRATIME);
+        if is_removed || is_off {
             return None;
         }
         let attr = inode.attr();
@@ -287,6 +293,32 @@ impl Drop for OpenFile {
             self.held.mount().end_writing();
         }
     }
+}
+
+/// Calls the file system's `open`, if it wants that.
+#[inline]
+fn report_opened(
+    held: &PathRef,
+    flags: OpenFlags,
+    cred: &Credentials,
+    timeout: Timeout,
+) -> Result<Option<Box<Opened>>, Errno> {
+    if held.sb().reports_opens { opened_by_file_system(held, flags, cred, timeout) } else { Ok(None) }
+}
+
+/// Calls the file system's `open`, if a regular file or a directory is opened, and not only a place.
+#[inline(never)]
+fn opened_by_file_system(
+    held: &PathRef,
+    flags: OpenFlags,
+    cred: &Credentials,
+    timeout: Timeout,
+) -> Result<Option<Box<Opened>>, Errno> {
+    let inode = held.inode()?;
+    if flags.contains(OpenFlags::PATH) || !matches!(inode.mode() & S_IFMT, S_IFREG | S_IFDIR) {
+        return Ok(None);
+    }
+    held.sb().fs().open(&Request::lent(cred, timeout, 0), inode, flags).map(|opened| Some(Box::new(opened)))
 }
 
 /// `EINVAL` for an offset that no `off_t` can hold.

@@ -102,9 +102,9 @@ fn describe(mount: &Owned, root: &PathRef) -> Option<MountInfo> {
         return None;
     }
     let guard = sb.domain.read();
-    let parent_id = mount.attachment(&guard).map_or(mount.id(), |up| up.parent.id());
+    let parent_id = mount.attachment(&guard).map_or(mount.id, |up| up.parent.id);
     Some(MountInfo {
-        id: mount.id(),
+        id: mount.id,
         parent_id,
         dev: mount.dev,
         root: path_buf(path_in_file_system(sb, mount.root())),

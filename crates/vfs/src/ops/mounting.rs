@@ -9,10 +9,10 @@ use crate::fs::FileSystem;
 use crate::mount::attach::LockedMounts;
 use crate::mount::context::Context;
 use crate::mount::namespace::Namespace;
-use crate::mount::place::{Base, PathAt, PathRef, climbs_to};
+use crate::mount::place::{Base, PathAt, PathRef, Place, climbs_to};
 use crate::mount::{Mount, Owned};
 use prim::shared::PlainArc as Arc;
-use sync::PerCpuArc;
+use std::collections::BTreeMap;
 
 #[cfg(test)]
 mod tests;
@@ -82,20 +82,14 @@ impl Context {
     /// Copies the mounts below `source` to below `top`.
     fn copy_below(&self, source: &PathRef, top: &Owned, namespace: &Namespace) -> Result<(), Errno> {
         let mut points = self.lock_mounts();
-        let mut copies: Vec<(PerCpuArc<Mount>, Owned)> = vec![(source.mount().clone(), top.clone())];
+        let mut copies = BTreeMap::from([(source.mount().id, top.clone())]);
         for old in namespace.mounts() {
             let guard = self.tree().domain.read();
-            let Some(attachment) = old.attachment(&guard) else { continue };
-            let mountpoint = attachment.mountpoint();
-            let place = crate::mount::place::Place { mount: attachment.parent.borrow(), dentry: mountpoint };
-            if !climbs_to(&guard, place, &source.place()) {
-                continue;
+            let Some(up) = old.attachment(&guard) else { continue };
+            let place = Place { mount: up.parent.borrow(), dentry: up.mountpoint() };
+            if climbs_to(&guard, place, &source.place()) {
+                points.attach_copy(&old, &mut copies)?;
             }
-            let parent = copies.iter().find(|(from, _)| from.ptr_eq(&attachment.parent)).map(|(_, to)| to.share());
-            let Some(parent) = parent else { continue };
-            let copy = Mount::new(old.sb.clone(), old.sb.pin_again(old.root()), old.flags());
-            points.attach(&copy, &parent, mountpoint)?;
-            copies.push((old.share(), copy));
         }
         Ok(())
     }
@@ -229,13 +223,13 @@ impl Context {
     /// `EPERM`.
     pub fn unshare_mounts(&self) -> Result<(), Errno> {
         self.may_mount()?;
-        let (pairs, root) = self.namespace().copy();
+        let (copies, root) = self.namespace().copy();
         let namespace = Namespace::new(self.shared_tree().clone(), root);
         let (old_root, old_cwd) = self.root_and_cwd();
         let moved = |held: &PathRef| {
-            let new = pairs.iter().find(|(old, _)| old.borrow().ptr_eq(held.mount().borrow()));
+            let new = copies.get(&held.mount().id);
             // Detached mounts are in no namespace and stay as they are.
-            new.map_or_else(|| held.clone(), |(_, new)| PathRef::new(new.share(), held.sb().pin_again(held.dentry())))
+            new.map_or_else(|| held.clone(), |new| PathRef::new(new.share(), held.sb().pin_again(held.dentry())))
         };
         let (root, cwd) = (moved(&old_root), moved(&old_cwd));
         self.replace(|state| {
@@ -294,12 +288,8 @@ impl Context {
 
     /// Mounts `mount`, and the mounts on it, at `target`.
     fn attach(&self, mount: &Owned, target: PathRef) -> Result<(), Errno> {
-        let attached = self.attach_at(mount, &target);
-        if attached.is_err() {
-            // The copies below hold it.
-            drop(self.lock_mounts().dissolve(mount));
-        }
-        attached
+        // The copies below hold it.
+        self.attach_at(mount, &target).inspect_err(|_| drop(self.lock_mounts().dissolve(mount)))
     }
 
     fn attach_at(&self, mount: &Owned, target: &PathRef) -> Result<(), Errno> {

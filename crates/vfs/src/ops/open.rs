@@ -2,7 +2,6 @@
 
 use crate::base::access::credentials::{Credentials, MAY_WRITE};
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISVTX};
-use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags, Resolve};
 use crate::cache::insert::{ExtraArgs, NewInodeArgs};
@@ -62,22 +61,16 @@ impl Context {
         // One variable, so that the compiler makes it in place.
         let mut opened = self.open_once(base, path, flags, (mode, labels));
         if matches!(opened, Err(Errno::ESTALE)) {
-            opened = self.open_again(base, path, flags, (mode, labels));
+            opened = self.open_again(PathAt { base, path }, flags, (mode, labels));
         }
         opened
     }
 
     #[cold]
     #[inline(never)]
-    fn open_again(
-        &self,
-        base: Base<'_>,
-        path: &[u8],
-        flags: OpenFlags,
-        new: (u32, Labels<'_>),
-    ) -> Result<OpenFile, Errno> {
+    fn open_again(&self, at: PathAt<'_>, flags: OpenFlags, new: (u32, Labels<'_>)) -> Result<OpenFile, Errno> {
         let follow = !flags.contains(OpenFlags::NOFOLLOW);
-        self.again(&[PathAt { base, path }], follow, &|| self.open_once(base, path, flags, new))
+        self.again(&[at], follow, &|| self.open_once(at.base, at.path, flags, new))
     }
 
     #[inline(always)]
@@ -86,13 +79,13 @@ impl Context {
         base: Base<'_>,
         path: &[u8],
         flags: OpenFlags,
-        (mode, labels): (u32, Labels<'_>),
+        new: (u32, Labels<'_>),
     ) -> Result<OpenFile, Errno> {
         if flags.contains(OpenFlags::TMPFILE) {
-            return self.open_unnamed(base, path, flags, (mode, labels));
+            return self.open_unnamed(PathAt { base, path }, flags, new);
         }
         if flags.contains(OpenFlags::CREAT) {
-            return self.open_or_create(base, path, flags, (mode, labels));
+            return self.open_or_create(PathAt { base, path }, flags, new);
         }
         self.open_existing(base, path, flags)
     }
@@ -114,23 +107,7 @@ impl Context {
             let timeout = self.state(found.guard).timeout;
             Ok((found.pin()?, found.cred.clone(), timeout))
         })?;
-        self.opened(held, flags, cred, timeout)
-    }
-
-    /// Opens a place after all checks; truncates the file if requested.
-    #[inline]
-    pub(super) fn opened(
-        &self,
-        held: PathRef,
-        flags: OpenFlags,
-        cred: Credentials,
-        timeout: Timeout,
-    ) -> Result<OpenFile, Errno> {
-        let file = OpenFile::new(held, flags, cred, timeout)?;
-        if flags.contains(OpenFlags::TRUNC) {
-            file.truncate()?;
-        }
-        Ok(file)
+        OpenFile::existing(held, flags, cred, timeout)
     }
 
     /// Opens, with `CREAT`, the root of the mount at a mount point.
@@ -162,13 +139,8 @@ impl Context {
 
     /// `O_TMPFILE`.
     #[cold]
-    fn open_unnamed(
-        &self,
-        base: Base<'_>,
-        path: &[u8],
-        flags: OpenFlags,
-        (mode, labels): (u32, Labels<'_>),
-    ) -> Result<OpenFile, Errno> {
+    fn open_unnamed(&self, at: PathAt<'_>, flags: OpenFlags, new: (u32, Labels<'_>)) -> Result<OpenFile, Errno> {
+        let (PathAt { base, path }, (mode, labels)) = (at, new);
         if !flags.can_write() || flags.contains(OpenFlags::CREAT) {
             return Err(Errno::EINVAL);
         }
@@ -200,13 +172,8 @@ impl Context {
         OpenFile::new(made, flags, cred, timeout)
     }
 
-    fn open_or_create(
-        &self,
-        base: Base<'_>,
-        path: &[u8],
-        flags: OpenFlags,
-        new: (u32, Labels<'_>),
-    ) -> Result<OpenFile, Errno> {
+    fn open_or_create(&self, at: PathAt<'_>, flags: OpenFlags, new: (u32, Labels<'_>)) -> Result<OpenFile, Errno> {
+        let PathAt { base, path } = at;
         if flags.contains(OpenFlags::DIRECTORY) {
             return Err(Errno::EINVAL);
         }
@@ -218,7 +185,7 @@ impl Context {
         loop {
             let (base, path) = match &from {
                 None => (base, path),
-                Some((dir, body)) => (base.going_on_from(dir, scope), body.as_slice()),
+                Some((dir, body)) => (Base { dir: Some(dir), scope, ..base }, body.as_slice()),
             };
             let resolve = base.resolve;
             let found = self.in_parent_after(links, base, path, |entry, may_evict| {
@@ -297,7 +264,7 @@ impl Entry<'_, '_> {
         let granted = || may_block(self.sb, inode, attr.rights(), cred, flags.mask());
         check_open(self.mount.get(), &attr, cred, flags, granted)?;
         let pinned = self.sb.pin(entry).ok_or(Errno::ENOENT)?;
-        self.context.opened(self.hold(pinned), flags, cred.clone(), self.caller.timeout).map(OpenEnd::Opened)
+        OpenFile::existing(self.hold(pinned), flags, cred.clone(), self.caller.timeout).map(OpenEnd::Opened)
     }
 
     fn create_and_open(

@@ -44,7 +44,7 @@ impl Context {
             let granted = || may_block(held.sb(), inode, attr.rights(), &cred, checked.mask());
             check_open(held.mount(), &attr, &cred, checked, granted)?;
         }
-        self.opened(held.clone(), flags, cred, timeout)
+        OpenFile::existing(held.clone(), flags, cred, timeout)
     }
 
     /// [`Context::access`] of `held`.

@@ -25,18 +25,8 @@ use sync::rcu::ReadGuard;
 /// Tries to read the way up undisturbed; after them the last result is used.
 const TRIES: u32 = 4;
 
-/// The first step of the way up from a file: a name of it that it may have lost, or not have yet.
-#[derive(Clone, Copy)]
-struct FirstStep<'a> {
-    dir: &'a Dentry,
-    name: &'a [u8],
-}
-
-impl<'a> From<MoveEnd<'a>> for FirstStep<'a> {
-    fn from(end: MoveEnd<'a>) -> Self {
-        Self { dir: end.dir, name: end.named.name }
-    }
-}
+/// The first step of the way up from a file: a directory, and a name of the file there, which it may have lost, or not have yet.
+type FirstStep<'a> = (&'a Dentry, &'a [u8]);
 
 impl Home for PathRef {
     fn watches(&self) -> &Watches {
@@ -71,7 +61,7 @@ impl Context {
 #[inline(always)]
 pub(crate) fn created(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) {
     if !sb.watches.is_idle() {
-        report(sb, EventKind::Created, entry, Some(FirstStep { dir, name }), is_dir, 0);
+        report(sb, EventKind::Created, entry, Some((dir, name)), is_dir, 0);
         changed_entry(sb, dir, name, Identity::behind(sb, entry));
     }
 }
@@ -83,8 +73,8 @@ pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8]
     if sb.watches.is_idle() {
         return None;
     }
-    report(sb, EventKind::Deleted, entry, Some(FirstStep { dir, name }), is_dir, 0);
-    report(sb, EventKind::DeletedSelf, entry, Some(FirstStep { dir, name }), is_dir, 0);
+    report(sb, EventKind::Deleted, entry, Some((dir, name)), is_dir, 0);
+    report(sb, EventKind::DeletedSelf, entry, Some((dir, name)), is_dir, 0);
     Identity::behind(sb, entry)
 }
 
@@ -109,9 +99,9 @@ pub(crate) fn moved(sb: &SuperBlock, entry: &Dentry, from: MoveEnd<'_>, to: Move
         return;
     }
     let cookie = sb.watches.new_cookie();
-    report(sb, EventKind::MovedFrom, entry, Some(from.into()), is_dir, cookie);
-    report(sb, EventKind::MovedTo, entry, Some(to.into()), is_dir, cookie);
-    report(sb, EventKind::MovedSelf, entry, Some(to.into()), is_dir, 0);
+    report(sb, EventKind::MovedFrom, entry, Some((from.dir, from.named.name)), is_dir, cookie);
+    report(sb, EventKind::MovedTo, entry, Some((to.dir, to.named.name)), is_dir, cookie);
+    report(sb, EventKind::MovedSelf, entry, Some((to.dir, to.named.name)), is_dir, 0);
     let inode = Identity::behind(sb, entry);
     [from, to].into_iter().for_each(|end| changed_entry(sb, end.dir, end.named.name, inode));
 }
@@ -164,7 +154,7 @@ fn climb<'g>(
     let key = |dentry: &Dentry| core::ptr::from_ref(dentry) as u64;
     let mut seen: Vec<Passed<'_>> = Vec::new();
     let mut at = of;
-    if let Some(FirstStep { dir, name }) = first {
+    if let Some((dir, name)) = first {
         if !trail.push(key(of), name, (of, of.seq.raw_begin())) {
             return true;
         }

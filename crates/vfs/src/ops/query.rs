@@ -5,7 +5,7 @@ use crate::base::attr::{Attr, S_IFLNK, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::packed_attr::PackedAttr;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, PathAt};
+use crate::mount::place::{Base, PathAt, PathRef};
 use crate::slots::slot::inode_of;
 use crate::walk::permission::{may, mount_allows};
 use crate::walk::rcu_walk::Step;
@@ -64,24 +64,19 @@ impl Context {
     /// # Errors
     /// `EINVAL` if it is not a symbolic link; errors of a walk.
     pub fn read_link(&self, base: Base<'_>, path: &[u8]) -> Result<Vec<u8>, Errno> {
-        self.unless_stale(&[PathAt { base, path }], false, &|| self.read_link_once(base, path))
-    }
-
-    fn read_link_once(&self, base: Base<'_>, path: &[u8]) -> Result<Vec<u8>, Errno> {
-        let body = self.resolve(base, path, false, |found| {
-            let inode = found.inode()?;
-            if inode.mode() & S_IFMT != S_IFLNK {
-                return Err(Errno::EINVAL);
-            }
-            match inode.link_body.load(found.guard) {
-                Some(body) => Ok(Ok(body.to_vec())),
-                None => found.pin().map(Err),
-            }
-        })?;
-        match body {
-            Ok(body) => Ok(body),
-            Err(held) => held.sb().link_body(held.dentry(), &self.request()),
-        }
+        self.unless_stale(&[PathAt { base, path }], false, &|| {
+            let body = self.resolve(base, path, false, |found| {
+                let inode = found.inode()?;
+                if inode.mode() & S_IFMT != S_IFLNK {
+                    return Err(Errno::EINVAL);
+                }
+                match inode.link_body.load(found.guard) {
+                    Some(body) => Ok(Ok(body.to_vec())),
+                    None => found.pin().map(Err),
+                }
+            })?;
+            body.or_else(|held: PathRef| held.sb().link_body(held.dentry(), &self.request()))
+        })
     }
 }
 

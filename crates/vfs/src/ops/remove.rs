@@ -79,12 +79,10 @@ pub(crate) fn may_remove(
     let dir_inode = dir.inode().ok_or(Errno::ENOENT)?;
     let rights = dir_inode.rights();
     may_block(sb, dir_inode, rights, cred, MAY_WRITE | MAY_EXEC | MAY_OVERWRITE)?;
-    flags_allow(sb, victim.inode().ok_or(Errno::ENOENT)?, cred, InodeFlags::FIXED)?;
-    if rights.mode & S_ISVTX != 0 && cred.uid != rights.uid {
-        let victim_inode = victim.inode().ok_or(Errno::ENOENT)?;
-        if !cred.owns(&victim_inode.attr()) {
-            return Err(Errno::EPERM);
-        }
+    let victim_inode = victim.inode().ok_or(Errno::ENOENT)?;
+    flags_allow(sb, victim_inode, cred, InodeFlags::FIXED)?;
+    if rights.mode & S_ISVTX != 0 && cred.uid != rights.uid && !cred.owns(&victim_inode.attr()) {
+        return Err(Errno::EPERM);
     }
     match (is_dir, victim.object().is_dir()) {
         (true, false) => Err(Errno::ENOTDIR),

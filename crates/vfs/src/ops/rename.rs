@@ -232,7 +232,7 @@ impl Context {
         for _ in 0..MAX_TRIES {
             let moved = self.find_in(ends.sb, may_evict, old.dir, old.named())?.ok_or(Errno::ENOENT)?;
             // The next search may evict an entry that is not held.
-            let moved = Pinned::new(ends.sb, moved);
+            let moved = Pinned::of(ends.sb, ends.sb.pin_again(moved));
             let target = self.find_in(ends.sb, may_evict, new.dir, new.named())?;
             // If both are one name, whose file another client replaced meanwhile, that search has removed the entry.
             if moved.object().is_hashed() {

@@ -20,7 +20,6 @@
 
 use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
-use crate::base::name::NAME_MAX;
 use crate::cache::insert::{ExtraArgs, NewInodeArgs};
 use crate::cache::name_locks::NameLocks;
 use crate::cache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
@@ -62,12 +61,7 @@ impl<'t> Unlocked<'t> {
 
     /// Returns the entry of the name, if it exists.
     pub(super) fn find<'r>(&'r self, entry: &Entry<'t, '_>) -> Result<Option<&'r Dentry>, Errno> {
-        if !entry.dir.object().is_hashed() {
-            return Err(Errno::ENOENT);
-        }
-        if entry.last.name.len() > NAME_MAX {
-            return Err(Errno::ENAMETOOLONG);
-        }
+        lookup::check_name(entry.dir, entry.last.name)?;
         let request = self.with_deadline(entry.caller.request());
         let found = lookup::find_name_locked(self.dir, entry.last.name, &request)?;
         Ok(found.map(|found| self.hold(&self.found, found)))
@@ -76,11 +70,6 @@ impl<'t> Unlocked<'t> {
     /// Gives the name back: the operation changes nothing.
     pub(super) fn give_back(&self) {
         self.name.iter().for_each(NameLocks::give_back);
-    }
-
-    /// Waits until no name of the directory `dir`, which is about to be removed, is locked: `ETIMEDOUT`.
-    fn close(&self, dir: &Dentry) -> Result<(), Errno> {
-        self.name.iter().try_for_each(|name| name.close(dir, Deadline::at(self.deadline)))
     }
 
     /// Holds an entry for as long as the operation.
@@ -318,7 +307,8 @@ impl<'t> Entry<'t, '_> {
         let (dir, inode) = (self.dir_inode()?, victim.inode().ok_or(Errno::ENOENT)?);
         let request = unlocked.with_deadline(self.caller.request());
         if is_dir {
-            unlocked.close(victim)?;
+            // Waits until no name of the directory is locked.
+            unlocked.name.iter().try_for_each(|name| name.close(victim, Deadline::at(unlocked.deadline)))?;
         }
         self.begin_change(unlocked, Some(victim))?;
         let pre_attrs = sb.pre_attrs(Files { file: Some((inode, 1)), dir: Some((dir, 1)), ..Files::default() });

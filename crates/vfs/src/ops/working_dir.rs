@@ -93,14 +93,8 @@ impl Context {
         Ok(path_from(held.sb(), held.place(), scope.place()))
     }
 
-    /// Returns the path of an open file, as in `/proc/self/fd`: with ` (deleted)` if its name was
+    /// Returns the path of a held place, as in `/proc/self/fd`: with ` (deleted)` if its name was
     /// removed.
-    #[must_use]
-    pub fn path_of_file(&self, file: &crate::ops::file::OpenFile) -> Vec<u8> {
-        self.path_of(file.held())
-    }
-
-    /// Returns the path of a held place, as [`Context::path_of_file`].
     #[must_use]
     pub fn path_of(&self, held: &PathRef) -> Vec<u8> {
         // The read section keeps the root: a count on it would make all reverse paths write to one line.

@@ -16,7 +16,6 @@ use crate::mount::context::Context;
 use crate::mount::place::{Base, PathRef};
 use crate::notify::EventKind;
 use crate::ops::publish;
-use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
 use crate::walk::permission::{flags_allow, may_block};
 
@@ -118,7 +117,7 @@ fn change(
         let value = if let XattrUse::Set(value) = usage { value } else { &[] };
         let acl = acl_to_set(cred, &attr, kind, value)?;
         flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
-        return set_acl(sb, request, cred, held.dentry(), kind, acl);
+        return set_acl(held, request, cred, kind, acl);
     }
     flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
     may_use(cred, &attr, name, usage, |mask| may_block(sb, inode, attr.rights(), cred, mask))?;
@@ -152,16 +151,15 @@ fn acl_kind(sb: &SuperBlock, name: &[u8]) -> Result<Option<AclKind>, Errno> {
     }
 }
 
-/// Sets or removes an ACL of the file at `dentry`; an access ACL also changes the mode.
+/// Sets or removes an ACL of a held place; an access ACL also changes the mode.
 fn set_acl(
-    sb: &SuperBlock,
+    held: &PathRef,
     request: &Request,
     cred: &Credentials,
-    dentry: &Dentry,
     kind: AclKind,
     acl: Option<Acl>,
 ) -> Result<(), Errno> {
-    let inode = dentry.inode().ok_or(Errno::EIO)?;
+    let (sb, dentry, inode) = (held.sb(), held.dentry(), held.inode()?);
     let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
     let bits = acl.as_ref().filter(|_| kind == AclKind::Access).map(Acl::mode_bits);
     let kept = acl.clone().filter(|acl| kind == AclKind::Default || acl.equiv_mode().is_none());
@@ -187,10 +185,9 @@ fn set_acl(
         }
         sb.put_acls(dentry, inode, acls);
     }
-    inode.update(|attr| attr.ctime = request.now());
     if dentry.object().is_dir() {
         dentry.update_search(&sb.paths);
     }
-    publish::touched(sb, EventKind::Attributes, dentry);
+    changed(held, inode, request);
     Ok(())
 }

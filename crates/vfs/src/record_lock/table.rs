@@ -25,7 +25,7 @@ use core::ops::Range;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
 use prim::park;
 use prim::shared::PlainArc as Arc;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// An owner's request. The range is not empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,11 +49,6 @@ impl Sleeper {
         // Relaxed: the lock orders.
         self.word.load(Relaxed) == Self::GRANTED
     }
-
-    /// Wakes it after it was granted; without the shard's lock.
-    pub(super) fn wake(&self) {
-        park::unpark_one(&self.word);
-    }
 }
 
 /// Called when a parked request is granted.
@@ -69,7 +64,7 @@ impl Waiter {
     /// Notifies it after its request was granted; without the shard's lock.
     pub(super) fn wake(self) {
         match self {
-            Self::Thread(sleeper) => sleeper.wake(),
+            Self::Thread(sleeper) => park::unpark_one(&sleeper.word),
             Self::Parked(_, granted) => granted(),
         }
     }
@@ -88,7 +83,7 @@ impl Waiter {
 pub(super) struct LockTable {
     /// Owners with locks.
     held: BTreeMap<u64, Ranges>,
-    waiting: VecDeque<(LockRequest, Waiter)>,
+    waiting: Vec<(LockRequest, Waiter)>,
 }
 
 impl LockTable {
@@ -102,14 +97,12 @@ impl LockTable {
     }
 
     pub(super) fn first_conflict(&self, request: &LockRequest) -> Option<LockInfo> {
-        self.conflicts(request).min_by_key(|lock| lock.start)
+        self.conflicts(request).map(|(_, lock)| lock).min_by_key(|lock| lock.start)
     }
 
     /// Returns the owners of conflicting locks.
     pub(super) fn blockers(&self, request: &LockRequest) -> Vec<u64> {
-        let others = self.held.iter().filter(|&(&owner, _)| owner != request.owner);
-        let blocking = others.filter(|(_, ranges)| ranges.first_conflict(request.kind, &request.range).is_some());
-        blocking.map(|(&owner, _)| owner).collect()
+        self.conflicts(request).map(|(owner, _)| owner).collect()
     }
 
     /// Grants a request without a conflict. Returns the waiters whose requests this grants; the caller wakes
@@ -128,13 +121,13 @@ impl LockTable {
     /// Queues a request that conflicts.
     pub(super) fn queue(&mut self, request: LockRequest) -> Arc<Sleeper> {
         let sleeper = Arc::new(Sleeper { word: AtomicU32::new(Sleeper::WAITING) });
-        self.waiting.push_back((request, Waiter::Thread(sleeper.clone())));
+        self.waiting.push((request, Waiter::Thread(sleeper.clone())));
         sleeper
     }
 
     /// Queues a request that conflicts, without a thread.
     pub(super) fn park(&mut self, request: LockRequest, number: u64, granted: Granted) {
-        self.waiting.push_back((request, Waiter::Parked(number, granted)));
+        self.waiting.push((request, Waiter::Parked(number, granted)));
     }
 
     pub(super) fn withdraw(&mut self, sleeper: &Arc<Sleeper>) {
@@ -144,25 +137,18 @@ impl LockTable {
     /// Withdraws a parked request. `None`: it was granted, or withdrawn.
     pub(super) fn unpark(&mut self, number: u64) -> Option<Waiter> {
         let at = self.waiting.iter().position(|(_, other)| other.is_parked(number))?;
-        self.waiting.remove(at).map(|(_, waiter)| waiter)
+        Some(self.waiting.remove(at).1)
     }
 
     /// Withdraws all requests of an owner that ends.
     pub(super) fn withdraw_owner(&mut self, owner: u64) -> Vec<Waiter> {
-        let is_others = |(request, _): &(LockRequest, Waiter)| request.owner != owner;
-        if self.waiting.iter().all(is_others) {
-            return Vec::new();
-        }
-        let (others, own) = self.waiting.drain(..).partition(is_others);
-        self.waiting = others;
-        let own: VecDeque<_> = own;
-        own.into_iter().map(|(_, waiter)| waiter).collect()
+        self.waiting.extract_if(.., |(request, _)| request.owner == owner).map(|(_, waiter)| waiter).collect()
     }
 
-    /// Returns, for each other owner with a conflicting lock, the first such lock.
-    fn conflicts(&self, request: &LockRequest) -> impl Iterator<Item = LockInfo> {
+    /// Returns each other owner with a conflicting lock, and the first such lock.
+    fn conflicts(&self, request: &LockRequest) -> impl Iterator<Item = (u64, LockInfo)> {
         let others = self.held.iter().filter(|&(&owner, _)| owner != request.owner);
-        others.filter_map(|(_, ranges)| ranges.first_conflict(request.kind, &request.range))
+        others.filter_map(|(&owner, ranges)| Some((owner, ranges.first_conflict(request.kind, &request.range)?)))
     }
 
     /// Returns whether other requests may succeed now.
@@ -184,9 +170,7 @@ impl LockTable {
                 at += 1;
                 continue;
             }
-            let Some((request, waiter)) = self.waiting.remove(at) else {
-                break;
-            };
+            let (request, waiter) = self.waiting.remove(at);
             // A request may release a part of its owner's locks: older requests get another chance.
             if self.apply(&request) {
                 at = 0;

@@ -2,7 +2,7 @@
 
 use super::LockKind::{Exclusive, Shared, Unlock};
 use super::*;
-use std::sync::atomic::AtomicI32;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::thread;
 
 /// Owners of the model: 0 to 3.
@@ -101,6 +101,13 @@ impl Model {
         let first = clashing.iter().map(|piece| piece.start).min();
         assert_eq!(answer.map(|piece| piece.start), first, "{request:?}");
         assert!(answer.is_none_or(|piece| clashing.contains(&piece)), "{request:?} {answer:?}");
+    }
+}
+
+impl RecordLocks {
+    /// Returns whether no file in the shard of the file `key` has a lock.
+    fn is_idle(&self, key: u64) -> bool {
+        self.shard(key).tables.lock().is_empty()
     }
 }
 
@@ -208,7 +215,7 @@ fn random_requests_have_what_a_model_of_single_bytes_has() {
 
 /// Pieces of owner 1 after the steps.
 fn check_pieces(steps: &[(LockKind, Range<u64>)], pieces: &[(LockKind, Range<u64>)]) {
-    let locks = RecordLocks::new();
+    let locks = RecordLocks::default();
     for (kind, range) in steps {
         assert_eq!(locks.set(8, 1, *kind, range.clone(), LockWait::Never), Ok(()));
     }
@@ -234,7 +241,7 @@ fn an_owners_locks_are_split_joined_and_converted() {
 
 #[test]
 fn conflicts_bad_ranges_and_deadlines_have_their_errors() {
-    let locks = RecordLocks::new();
+    let locks = RecordLocks::default();
     assert_eq!(locks.set(8, 1, Exclusive, 10..20, LockWait::Never), Ok(()));
     let set = |owner, kind, range, wait| locks.set(8, owner, kind, range, wait);
     for kind in [Shared, Exclusive, Unlock] {
@@ -263,7 +270,7 @@ fn conflicts_bad_ranges_and_deadlines_have_their_errors() {
 
 #[test]
 fn the_last_close_leaves_no_lock_and_no_memory() {
-    let locks = RecordLocks::new();
+    let locks = RecordLocks::default();
     assert!(locks.is_idle(8));
     for owner in [1, 2] {
         assert_eq!(locks.set(8, owner, Shared, owner..20, LockWait::Never), Ok(()));
@@ -274,7 +281,7 @@ fn the_last_close_leaves_no_lock_and_no_memory() {
     assert!(!locks.is_idle(8));
     assert_eq!(locks.test(8, 3, Exclusive, 0..9).unwrap().map(|lock| lock.start), Some(2));
     locks.release_owner(8, 2);
-    assert!(locks.is_idle(8) && locks.shard(8).tables.lock().is_empty());
+    assert!(locks.is_idle(8));
     assert_eq!(locks.flock(8, 3, Exclusive, LockWait::Never), Ok(()));
     assert_eq!(locks.flock(8, 3, Unlock, LockWait::Never), Ok(()));
     assert!(locks.is_idle(8));
@@ -282,7 +289,7 @@ fn the_last_close_leaves_no_lock_and_no_memory() {
 
 #[test]
 fn a_conversion_of_a_whole_lock_is_one_step_or_gives_up_what_was_there() {
-    let locks = RecordLocks::new();
+    let locks = RecordLocks::default();
     let flock = |owner, kind| locks.flock(8, owner, kind, LockWait::Never);
     assert_eq!((flock(1, Shared), flock(1, Exclusive), flock(1, Shared)), (Ok(()), Ok(()), Ok(())));
     assert_eq!((flock(2, Shared), flock(2, Exclusive)), (Ok(()), Err(Errno::EAGAIN)));
@@ -298,7 +305,7 @@ fn await_waiting(locks: &RecordLocks, family: Family, count: usize) {
 
 #[test]
 fn waiters_have_their_turn_in_the_order_they_came_and_no_newcomer_before() {
-    let locks = RecordLocks::new();
+    let locks = RecordLocks::default();
     let order = std::sync::Mutex::new(Vec::new());
     assert_eq!(locks.set(8, 1, Exclusive, 0..9, LockWait::Never), Ok(()));
     thread::scope(|scope| {
@@ -323,7 +330,7 @@ fn waiters_have_their_turn_in_the_order_they_came_and_no_newcomer_before() {
 
 #[test]
 fn a_downgrade_and_a_close_wake_all_that_can_share() {
-    let locks = RecordLocks::new();
+    let locks = RecordLocks::default();
     assert_eq!(locks.set(8, 1, Exclusive, 0..9, LockWait::Never), Ok(()));
     assert_eq!(locks.flock(8, 1, Exclusive, LockWait::Never), Ok(()));
     thread::scope(|scope| {
@@ -344,7 +351,7 @@ fn a_downgrade_and_a_close_wake_all_that_can_share() {
 
 #[test]
 fn two_that_want_to_upgrade_a_whole_lock_do_not_wait_for_each_other() {
-    let locks = RecordLocks::new();
+    let locks = RecordLocks::default();
     for owner in [1, 2] {
         assert_eq!(locks.flock(8, owner, Shared, LockWait::Never), Ok(()));
     }
@@ -361,7 +368,7 @@ fn two_that_want_to_upgrade_a_whole_lock_do_not_wait_for_each_other() {
 fn threads_that_wait_at_random_never_share_what_is_exclusive() {
     const ROUNDS: usize = 3_000;
     let seed = seed();
-    let locks = RecordLocks::new();
+    let locks = RecordLocks::default();
     // For each byte how many share it, or -1.
     let bytes: [AtomicI32; BYTES] = Default::default();
     thread::scope(|scope| {
@@ -394,7 +401,7 @@ fn threads_that_wait_at_random_never_share_what_is_exclusive() {
             });
         }
     });
-    assert!(locks.is_idle(8) && locks.shard(8).tables.lock().is_empty());
+    assert!(locks.is_idle(8));
 }
 
 /// Parks owner 2's request for all bytes. Returns it, and the number of calls of its closure.
@@ -408,7 +415,7 @@ fn park_one(locks: &RecordLocks, range: Option<Range<u64>>) -> (Option<ParkedLoc
 #[test]
 fn a_parked_request_is_granted_once_or_withdrawn_or_ends_with_its_owner() {
     for range in [None, Some(0..9)] {
-        let locks = RecordLocks::new();
+        let locks = RecordLocks::default();
         let take = |owner| match range.clone() {
             None => locks.flock(8, owner, Exclusive, LockWait::Never),
             Some(range) => locks.set(8, owner, Exclusive, range, LockWait::Never),
@@ -436,7 +443,7 @@ fn a_parked_request_is_granted_once_or_withdrawn_or_ends_with_its_owner() {
 #[test]
 fn a_grant_and_a_withdrawal_at_once_have_one_outcome() {
     for _ in 0..2_000 {
-        let locks = RecordLocks::new();
+        let locks = RecordLocks::default();
         locks.set(8, 1, Exclusive, 0..9, LockWait::Never).unwrap();
         let (parked, calls) = park_one(&locks, Some(0..9));
         let is_withdrawn = thread::scope(|scope| {

@@ -45,12 +45,13 @@ mod serialized;
 pub(crate) use serialized::find_name_locked;
 
 use crate::base::errno::Errno;
-use crate::base::name::Named;
+use crate::base::name::{NAME_MAX, Named};
 use crate::cache::flight::{LookupKey, LookupResult};
 use crate::cache::reclaim::{LockedDirs, MayEvict};
 use crate::cache::sharded::NameGuard;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{NewInode, NextNames, Request};
+use crate::mount::context::Context;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{AttrSample, Inode};
 use crate::slots::shard::Names;
@@ -424,31 +425,35 @@ fn result_of(waited: Waited<LookupResult>) -> LookupResult {
     }
 }
 
-/// Returns the positive entry `name` of the locked directory `dir`, from the cache or the file
-/// system. The entry stays cached as long as the result borrows `may_evict`.
-///
-/// # Errors
-/// Errors of the file system, except for `ENOENT`, which is `None`.
-pub(crate) fn find_locked<'r>(
-    sb: &'r SuperBlock,
-    may_evict: &'r mut MayEvict,
-    request: impl FnOnce() -> Request<'static>,
-    dir: &'r Dentry,
-    named: Named<'_>,
-) -> Result<Option<&'r Dentry>, Errno> {
-    Lookup { sb, dir, named }.find_in_lock(may_evict, None, request)
+impl Context {
+    /// Returns the positive entry of a name in the locked directory `dir`, from the cache or the
+    /// file system. The entry stays cached as long as the result borrows `may_evict`.
+    ///
+    /// # Errors
+    /// The errors of [`check_name`]; errors of the file system, except for `ENOENT`, which is
+    /// `None`.
+    pub(crate) fn find_in<'r>(
+        &self,
+        sb: &'r SuperBlock,
+        may_evict: &'r mut MayEvict,
+        dir: &'r Dentry,
+        named: Named<'_>,
+    ) -> Result<Option<&'r Dentry>, Errno> {
+        check_name(dir, named.name)?;
+        Lookup { sb, dir, named }.find_in_lock(may_evict, None, || self.request())
+    }
 }
 
-/// Returns the cached directory `name` of the locked directory `dir`, valid or not. If
-/// [`find_locked`] finds the entry expired and the file system reports another directory, the entry
-/// is removed with everything below it.
-pub(crate) fn cached_dir<'r>(
-    sb: &'r SuperBlock,
-    _may_evict: &'r MayEvict,
-    dir: &'r Dentry,
-    named: Named<'_>,
-) -> Option<&'r Dentry> {
-    sb.cached(dir, named).filter(|entry| is_positive(entry) && entry.object().is_dir())
+/// Checks that the directory `dir` was not removed, and that `name` is not too long.
+///
+/// # Errors
+/// `ENOENT`, `ENAMETOOLONG`.
+pub(crate) fn check_name(dir: &Dentry, name: &[u8]) -> Result<(), Errno> {
+    match dir.object().is_hashed() {
+        false => Err(Errno::ENOENT),
+        true if name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
+        true => Ok(()),
+    }
 }
 
 /// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its

@@ -14,7 +14,6 @@ use crate::base::attr::Attr;
 use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
-use crate::base::name::NAME_MAX;
 use crate::fs::Request;
 use crate::mount::Mount;
 use crate::mount::context::Context;
@@ -385,12 +384,7 @@ impl RefWalk {
     /// Returns the entry `name`, from the cache or from the file system. `next`: the path behind
     /// it.
     fn child(&self, name: &[u8], next: &[u8]) -> Result<PathRef, Errno> {
-        if !self.here().object().is_hashed() {
-            return Err(Errno::ENOENT);
-        }
-        if name.len() > NAME_MAX {
-            return Err(Errno::ENAMETOOLONG);
-        }
+        lookup::check_name(self.here(), name)?;
         let entry = lookup::find_held(&self.here, name, next, &self.request())?;
         entry.map(|entry| self.beside(entry)).ok_or(Errno::ENOENT)
     }

@@ -51,7 +51,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     }
 }
 
-/// Of title, facts, rates, caches, operations and keys. They add up to `all`.
+/// Returns the heights of title, facts, rates, caches, operations and keys, which add up to `all`.
 fn heights(all: u16, caches: u16) -> [u16; 6] {
     let mut rest = all;
     let mut give = |wanted: u16| {

@@ -22,6 +22,17 @@ const LONG: &str = "call_timeout=1h";
 /// Options of `m`. The kernel keeps the name of the directory: it would look that up for one process after the other.
 const KEPT: &str = "no_uring,entry_timeout=1h,attr_timeout=1h";
 
+/// Repeats a call that a signal ended. Such a signal needs no handler and no sender: while a thread starts a program, it blocks all
+/// signals; if another child of the thread ends just then, the kernel wakes another thread of the process for `SIGCHLD`.
+fn uninterrupted<T>(call: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
 /// A server `s`, which is stopped later, and a mount `m`: a tree in memory with `s` at `src`.
 struct Tree {
     fixture: Fixture,
@@ -57,7 +68,7 @@ impl Tree {
     fn in_time<T>(&self, call: impl Fn() -> io::Result<T>) -> T {
         let mut done = None;
         self.fixture.until("a call ends in time", || {
-            done = call().map(Some).unwrap_or_else(|error| {
+            done = uninterrupted(&call).map(Some).unwrap_or_else(|error| {
                 assert_eq!(error.raw_os_error(), TIMED_OUT, "{error}");
                 None
             });
@@ -80,7 +91,7 @@ impl Tree {
     /// Looks for names that nobody has looked for.
     fn looks(&self, count: usize) -> Vec<JoinHandle<io::Result<fs::Metadata>>> {
         let names: Vec<_> = (0..count).map(|number| self.at(&format!("m/src/unseen-{number}"))).collect();
-        names.into_iter().map(|name| spawn(move || fs::metadata(name))).collect()
+        names.into_iter().map(|name| spawn(move || uninterrupted(|| fs::metadata(&name)))).collect()
     }
 
     /// Everything works again.
@@ -116,7 +127,7 @@ fn each_call_that_hangs_times_out_and_the_mount_goes_on() {
     let file = tree.in_time(|| File::create(tree.at("m/src/written")));
     let stopped = tree.stop();
     for (name, act) in ACTS {
-        let error = act(&tree, &file).expect_err(name);
+        let error = uninterrupted(|| act(&tree, &file)).expect_err(name);
         assert_eq!(error.raw_os_error(), TIMED_OUT, "{name}: {error}");
     }
     for look in tree.looks(LOOKS) {
@@ -180,7 +191,7 @@ fn a_mount_ends_while_calls_hang() {
         let stopped = tree.stop();
         // They call until there is no mount.
         let look = |name: PathBuf| loop {
-            let error = fs::metadata(&name).expect_err("the server is stopped");
+            let error = uninterrupted(|| fs::metadata(&name)).expect_err("the server is stopped");
             if error.raw_os_error() != TIMED_OUT {
                 return error;
             }

@@ -43,9 +43,9 @@ struct State {
 pub(super) struct Done {
     /// 0, or an errno.
     pub(super) error: i32,
-    /// Bytes of the body.
+    /// The length of the body in bytes.
     pub(super) len: usize,
-    /// The body was written to the slot.
+    /// Whether the body was written to the slot.
     pub(super) is_in_place: bool,
 }
 
@@ -63,7 +63,8 @@ impl Replies {
         Self { device, waker, most, state: Mutex::default() }
     }
 
-    /// The thread begins to serve the request `unique`; bodies are written to `room`.
+    /// Notes that the thread begins to serve the request `unique`, and that the body of the reply
+    /// is written to `room`.
     pub(super) fn begin(&self, unique: u64, room: &[u8]) {
         let mut state = self.state.lock();
         (state.current, state.done) = (Some((unique, room.as_ptr().addr())), None);

@@ -42,10 +42,6 @@ impl DirAt {
 pub(crate) struct Pinned<'s>(&'s SuperBlock, Option<DentryRef>);
 
 impl<'s> Pinned<'s> {
-    pub(in crate::ops) fn new(sb: &'s SuperBlock, found: &Dentry) -> Self {
-        Self::of(sb, sb.pin_again(found))
-    }
-
     pub(in crate::ops) fn of(sb: &'s SuperBlock, counted: DentryRef) -> Self {
         Self(sb, Some(counted))
     }

@@ -45,21 +45,11 @@ impl OpenFile {
     /// [`OpenFile::read_at`] and [`OpenFile::write_at`].
     pub fn copy_to(&self, offset: u64, target: &Self, to: u64, len: u64) -> Result<u64, Errno> {
         let len = self.copied_len(offset, target, to, len)?;
-        let mut done = 0;
         // The file system may copy only a part, and leave the rest to the VFS.
-        while done < len {
-            let copied = match self.copy_by_file_system(offset + done, target, to + done, len - done) {
-                Err(Errno::EOPNOTSUPP) => self.copy_by_pieces(offset + done, target, to + done, len - done),
-                copied => copied,
-            };
-            match copied {
-                Ok(0) => break,
-                Ok(copied) => done += copied,
-                Err(_) if done > 0 => break,
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(done)
+        in_parts(len, |done| match self.copy_by_file_system(offset + done, target, to + done, len - done) {
+            Err(Errno::EOPNOTSUPP) => self.copy_by_pieces(offset + done, target, to + done, len - done),
+            copied => copied,
+        })
     }
 
     /// Makes `len` bytes of `target`, from `to` on, share the storage of the bytes from `offset`
@@ -188,22 +178,29 @@ impl OpenFile {
         let mut memory = vec![0; size + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
         let buf = &mut memory[start..start + size];
-        let mut done = 0;
-        while done < len {
+        in_parts(len, |done| {
             let most = usize::try_from(len - done).unwrap_or(PIECE).min(PIECE);
-            let piece = self.read_at(offset + done, &mut buf[..most]).and_then(|read| match read {
+            match self.read_at(offset + done, &mut buf[..most])? {
                 0 => Ok(0),
-                read => target.write_at(to + done, &buf[..read]).map(|(written, _)| written),
-            });
-            match piece {
-                Ok(0) => break,
-                Ok(written) => done += written as u64,
-                Err(_) if done > 0 => break,
-                Err(errno) => return Err(errno),
+                read => target.write_at(to + done, &buf[..read]).map(|(written, _)| written as u64),
             }
-        }
-        Ok(done)
+        })
     }
+}
+
+/// Calls `copy` with the number of bytes that are copied, until these are `len`, or `copy` returns 0. If an error follows, returns
+/// the bytes before it.
+fn in_parts(len: u64, mut copy: impl FnMut(u64) -> Result<u64, Errno>) -> Result<u64, Errno> {
+    let mut done = 0;
+    while done < len {
+        match copy(done) {
+            Ok(0) => break,
+            Ok(copied) => done += copied,
+            Err(_) if done > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(done)
 }
 
 /// Locks the data of two files, which may be one.

@@ -285,14 +285,8 @@ fn after<'d>(dir: &'d Dentry, last: Option<&'d Dentry>, cookie: u64) -> Option<&
         return last.sib_next.get();
     }
     // The entry with the cookie was removed or moved, or is unknown: cookies fall along the list.
-    let mut at = dir.first_child.get();
-    while let Some(entry) = at {
-        if entry.cookie.load(Relaxed) < cookie {
-            return at;
-        }
-        at = entry.sib_next.get();
-    }
-    None
+    let mut entries = core::iter::successors(dir.first_child.get(), |entry| entry.sib_next.get());
+    entries.find(|entry| entry.cookie.load(Relaxed) < cookie)
 }
 
 fn describe(sb: &SuperBlock, entry: &Dentry) -> Result<DirEntry, Errno> {

@@ -5,7 +5,7 @@
 
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
-use crate::base::name::{NAME_MAX, Named};
+use crate::base::name::Named;
 use crate::base::rank::{Locked, Rank};
 use crate::cache::moving::MoveEnd;
 use crate::cache::reclaim::{LockedDirs, MayEvict};
@@ -100,15 +100,6 @@ impl<'p> End<'_, 'p> {
         Named { name: self.last.name, hash: self.hash, short: self.last.short }
     }
 
-    /// Checks that the directory was not removed, and that the name is not too long.
-    pub(super) fn check(&self) -> Result<(), Errno> {
-        match self.dir.object().is_hashed() {
-            false => Err(Errno::ENOENT),
-            true if self.last.name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
-            true => Ok(()),
-        }
-    }
-
     pub(super) fn moved(&self) -> MoveEnd<'_> {
         MoveEnd { dir: self.dir, named: self.named(), names: self.names.as_ref() }
     }
@@ -147,7 +138,7 @@ impl<'t, 'p> Ends<'t, 'p> {
     /// Returns the entry of a locked name, if it exists, in a directory that has all its names and
     /// so evicts none.
     pub(super) fn find(&self, end: &End<'t, 'p>) -> Result<Option<&'t Dentry>, Errno> {
-        end.check()?;
+        lookup::check_name(end.dir, end.last.name)?;
         match self.sb.cached(end.dir, end.named()) {
             Some(entry) if entry.object().has_expiry() => Err(self.leave(Retry::Locks)),
             found => Ok(found),
@@ -198,38 +189,30 @@ impl<'t, 'p> Ends<'t, 'p> {
 }
 
 /// The held locks of one directory or of two.
-pub(super) struct DirLocks<'t> {
-    _first: Locked<'t>,
-    _second: Option<Locked<'t>>,
+pub(super) type DirLocks<'t> = (Locked<'t>, Option<Locked<'t>>);
+
+/// Locks `first`, then `second` if it is another directory. The caller passes the ancestor first. `None`:
+/// one of them has changed.
+///
+/// The first is checked before the second is locked, and its lock keeps its place. So the
+/// second, even if it was removed meanwhile, is not an ancestor of the first, and the order
+/// holds.
+fn lock_two<'t>(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Option<DirLocks<'t>> {
+    let held = sb.lock_dir(first.dir());
+    if !first.is_current() {
+        return None;
+    }
+    let is_other = !core::ptr::eq(first.dir(), second.dir());
+    let other = is_other.then(|| sb.lock_dir_nested(second.dir()));
+    second.is_current().then_some((held, other))
 }
 
-impl<'t> DirLocks<'t> {
-    /// Locks `first`, then `second` if it is another directory. The caller passes the ancestor first. `None`:
-    /// one of them has changed.
-    ///
-    /// The first is checked before the second is locked, and its lock keeps its place. So the
-    /// second, even if it was removed meanwhile, is not an ancestor of the first, and the order
-    /// holds.
-    fn two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Option<Self> {
-        let held = sb.lock_dir(first.dir());
-        if !first.is_current() {
-            return None;
-        }
-        let is_other = !core::ptr::eq(first.dir(), second.dir());
-        let other = is_other.then(|| sb.lock_dir_nested(second.dir()));
-        second.is_current().then_some(Self { _first: held, _second: other })
-    }
-
-    /// Locks `first`, and tries to lock `second`.
-    fn try_two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Result<Self, Attempt> {
-        let held = sb.lock_dir(first.dir());
-        let Some(other) = second.dir().lock.try_lock() else { return Err(Attempt::NeedsWhole) };
-        let other = sb.ranks.taken_nested(Rank::Directory, other);
-        match first.is_current() && second.is_current() {
-            true => Ok(Self { _first: held, _second: Some(other) }),
-            false => Err(Attempt::Changed),
-        }
-    }
+/// Locks `first`, and tries to lock `second`.
+fn lock_and_try<'t>(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Result<DirLocks<'t>, Attempt> {
+    let held = sb.lock_dir(first.dir());
+    let Some(other) = second.dir().lock.try_lock() else { return Err(Attempt::NeedsWhole) };
+    let other = sb.ranks.taken_nested(Rank::Directory, other);
+    if first.is_current() && second.is_current() { Ok((held, Some(other))) } else { Err(Attempt::Changed) }
 }
 
 /// The locks of a rename outside of the walks' sections.
@@ -255,7 +238,7 @@ pub(super) fn lock_ends<'t>(at: [&'t DirAt; 2], hashes: [u64; 2], plan: &Plan<'_
     let in_order = |b_first: bool| if b_first { (at[1], at[0]) } else { (at[0], at[1]) };
     if are_two && !plan.is_whole.get() {
         let (first, second) = in_order(by_address);
-        let locks = LockedDirs::new(DirLocks::try_two(sb, first, second)?);
+        let locks = LockedDirs::new(lock_and_try(sb, first, second)?);
         return Ok(LockedEnds::Dirs { locks, ordered: None });
     }
     let ordered = are_two.then(|| sb.ranks.lock(Rank::Rename, &sb.rename_lock));
@@ -266,7 +249,7 @@ pub(super) fn lock_ends<'t>(at: [&'t DirAt; 2], hashes: [u64; 2], plan: &Plan<'_
         _ => by_address,
     };
     let (first, second) = in_order(b_first);
-    let locks = LockedDirs::new(DirLocks::two(sb, first, second).ok_or(Attempt::Changed)?);
+    let locks = LockedDirs::new(lock_two(sb, first, second).ok_or(Attempt::Changed)?);
     Ok(LockedEnds::Dirs { locks, ordered })
 }
 
@@ -379,10 +362,10 @@ impl DetachedEnds {
 /// the old directory would be removed from the cache with everything below it, and so would the
 /// directory whose lock is held here. (An entry that is valid now may have expired by the next
 /// search.) `None`: neither is a directory.
-pub(super) fn dirs_above(ends: &Ends<'_, '_>, may_evict: &MayEvict) -> Option<(bool, bool)> {
+pub(super) fn dirs_above(ends: &Ends<'_, '_>, _may_evict: &MayEvict) -> Option<(bool, bool)> {
     let (old, new) = (&ends.old, &ends.new);
-    let moved = lookup::cached_dir(ends.sb, may_evict, old.dir, old.named());
-    let target = lookup::cached_dir(ends.sb, may_evict, new.dir, new.named());
+    let is_dir = |entry: &&Dentry| !entry.object().is_negative() && entry.object().is_dir();
+    let [moved, target] = [old, new].map(|end| ends.sb.cached(end.dir, end.named()).filter(is_dir));
     if !ends.are_two || (moved.is_none() && target.is_none()) {
         return None;
     }

@@ -62,7 +62,7 @@ impl Context {
         }
         let find = |k: usize| {
             let end = [&ends.old, &ends.new][k];
-            end.check()?;
+            lookup::check_name(end.dir, end.last.name)?;
             let found = lookup::find_name_locked(&Here::Counted(at[k].place.clone()), end.last.name, &request)?;
             Ok::<_, Errno>(found.map(|found| Pinned::of(sb, found)))
         };

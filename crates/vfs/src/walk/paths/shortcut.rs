@@ -172,7 +172,7 @@ impl<'g> Shortcut<'g> {
     /// Returns the signature of a path for a class and for the start's mount, from the signature
     /// for everyone.
     pub(super) fn own(&self, class: &Class, start: Place<'g>, signature: Signature) -> Signature {
-        class.sign(signature).of_group(start.mount.get().secret())
+        class.sign(signature).of_group(start.mount.get().secret)
     }
 
     pub(super) fn cred(&self) -> &'g Classed {
