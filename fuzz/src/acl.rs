@@ -4,7 +4,7 @@
 use crate::input::Input;
 use vfs::{Acl, Credentials};
 
-/// The first half of the input chooses, the rest is the attribute.
+/// Runs one input: its first half chooses, the rest is the attribute.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let (mode, uid, gid, group) = (input.word(), input.word() % 4, input.word() % 4, input.word() % 4);
@@ -48,7 +48,7 @@ fn check_modes(acl: &Acl, mode: u32) {
     }
 }
 
-/// An attribute of the right form, with tags and ids that are mostly known.
+/// Makes an attribute of the right form, with tags and ids that are mostly known.
 fn attribute(input: &mut Input<'_>) -> Vec<u8> {
     let mut value = 2u32.to_le_bytes().to_vec();
     while !input.is_empty() && value.len() < 4 + 8 * 40 {

@@ -18,7 +18,7 @@ pub(crate) const SECRET: &[u8] = b"SECRET-SECRET-16";
 /// What everyone may read.
 const PUBLIC: &[u8] = b"PUBLIC-PUBLIC-16";
 
-/// The content of a file of root.
+/// Returns the content of a file of root.
 fn content(path: &str) -> &'static [u8] {
     if matches!(path, "/program" | "/read") { PUBLIC } else { SECRET }
 }
@@ -29,7 +29,7 @@ const FILES: [(&str, u32); 5] =
 const DIRS: [(&str, u32); 6] =
     [("/private", 0o700), ("/d", 0o1777), ("/open", 0o777), ("/drop", 0o1733), ("/m", 0o755), ("/open/m", 0o755)];
 
-/// A tree with files of root, and a second file system with the same inode numbers in it, twice.
+/// Makes a tree with files of root, and a second file system with the same inode numbers in it, twice.
 pub(crate) fn tree() -> (Vfs, Arc<Counts>) {
     let limits = RamLimits { bytes: Some(BYTES), inodes: Some(INODES), per_user: None };
     let (fs, counts) =
@@ -56,7 +56,7 @@ pub(crate) fn tree() -> (Vfs, Arc<Counts>) {
     (vfs, counts)
 }
 
-/// The files of root are as they were. Returns their inode numbers.
+/// Checks that the files of root are as they were. Returns their inode numbers.
 pub(crate) fn check_roots_files(context: &Context) -> Vec<u64> {
     let mut inodes = Vec::new();
     for (path, mode) in FILES.iter().chain(&DIRS) {
@@ -76,7 +76,7 @@ pub(crate) fn check_roots_files(context: &Context) -> Vec<u64> {
     inodes
 }
 
-/// All other files belong to the user, without a set-id bit for somebody else. (The user may give a file of root another name.)
+/// Checks that all other files belong to the user, without a set-id bit for somebody else. (The user may give a file of root another name.)
 pub(crate) fn check_others_files(context: &Context, dir: &[u8], roots: &[u64]) {
     for entry in listed(context, dir) {
         let path = [dir, if dir == b"/" { b"" } else { b"/" }, &entry.name].concat();
@@ -92,7 +92,7 @@ pub(crate) fn check_others_files(context: &Context, dir: &[u8], roots: &[u64]) {
     }
 }
 
-/// All entries of a directory but `.` and `..`.
+/// Returns all entries of a directory but `.` and `..`.
 pub(crate) fn listed(context: &Context, dir: &[u8]) -> Vec<DirEntry> {
     let open = context.open(Base::CWD, dir, OpenFlags::DIRECTORY, 0).expect("a directory");
     let more = || Some(open.next_entries().expect("a listing")).filter(|entries| !entries.is_empty());

@@ -10,20 +10,20 @@ impl<'a> Input<'a> {
         Self(bytes)
     }
 
-    /// Whether anything is left.
+    /// Returns whether any input is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next byte.
+    /// Takes the next byte.
     pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         *first
     }
 
-    /// A number below `n`.
+    /// Takes a number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         usize::from(self.byte()) % n
     }
@@ -33,12 +33,12 @@ impl<'a> Input<'a> {
         u32::from(self.byte()) | u32::from(self.byte()) << 8
     }
 
-    /// One of these.
+    /// Takes one of these values.
     pub fn pick<'t, T>(&mut self, from: &'t [T]) -> &'t T {
         &from[self.below(from.len())]
     }
 
-    /// The attribute of an ACL with one named user that is mostly right, or a few bytes.
+    /// Makes the attribute of an ACL with one named user that is mostly right, or a few bytes.
     pub fn acl_attribute(&mut self, user: u32) -> Vec<u8> {
         if self.byte() & 1 == 0 {
             return self.take(8).to_vec();
@@ -59,7 +59,7 @@ impl<'a> Input<'a> {
         taken
     }
 
-    /// All that is left.
+    /// Takes the rest of the input.
     pub fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.0)
     }

@@ -45,7 +45,7 @@ impl Channel for Kernel {
     }
 }
 
-/// One byte of options, then the messages.
+/// Runs one input: one byte of options, then the messages.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let flags = input.byte();
@@ -150,7 +150,7 @@ fn message(input: &mut Input<'_>, handle: u64, node: u64) -> Vec<u8> {
     [header.as_bytes(), &arguments].concat()
 }
 
-/// An extension with the length of its content, or nearly.
+/// Makes an extension with the length of its content, or nearly.
 fn extensions(input: &mut Input<'_>, kind: u8) -> Vec<u8> {
     let (of_kind, len) = (u32::from(input.byte() & 63), usize::from(input.byte() & 63));
     let mut content = input.take(len).to_vec();

@@ -17,7 +17,7 @@ const VALUES: &str = " = =0 =1 =7 =4096 =1k =3M =16777215t =16777216t =184467440
     =-1 =+1 =0777 =7777 =10000 =8 =4294967295 =4294967296 =1s =5ms =7us =.5h =1e300 =1.2.3s \
     =99999999999999999999999999s =nan =a=b =ü =\u{1b}[2J =\n";
 
-/// The beginning of each option in the table, up to its value.
+/// Returns the beginning of each option in the table, up to its value.
 fn names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&str>> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -31,7 +31,7 @@ fn names() -> &'static [&'static str] {
     })
 }
 
-/// A list of options. A byte below 128 stands for an option with a value, another for its lower bits.
+/// Makes a list of options. A byte below 128 stands for an option with a value, another for its lower bits.
 pub(crate) fn list(input: &mut Input<'_>, most: usize) -> String {
     let mut list = Vec::new();
     while !input.is_empty() && list.len() < most {
@@ -48,7 +48,7 @@ pub(crate) fn list(input: &mut Input<'_>, most: usize) -> String {
     String::from_utf8_lossy(&list).into_owned()
 }
 
-/// An empty directory of this process.
+/// Returns an empty directory of this process.
 pub(crate) fn directory() -> PathBuf {
     let path = std::env::temp_dir().join(format!("lightfoot-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(path.join("d/e")).expect("a directory");
@@ -70,12 +70,12 @@ pub(crate) fn make(parsed: SourceAndSettings) {
     }
 }
 
-/// A refusal is one line for the user.
+/// Checks that a refusal is one line for the user.
 pub(crate) fn check_message(message: &str) {
     assert!(!message.is_empty() && !message.contains(['\n', '\u{1b}']), "{message:?}");
 }
 
-/// One byte of flags, then the options of the source, then those after `-o`.
+/// Runs one input: one byte of flags, then the options of the source, then those after `-o`.
 pub fn run(data: &[u8]) {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     let mut input = Input::new(data);

@@ -50,7 +50,7 @@ const PIECES: &[&str] = &[
 const PLACES: &[&str] = &["/", "/a", "/a/b", "/b", "//a/", "/a/../b", "a", "", "/\u{1}", "/d/e", "/ü"];
 const SOURCES: &[&str] = &["ram:", "d", "./d/e", "d/none", "mounts.toml", "", "/dev/null", "ram:size=1m"];
 
-/// A file of mounts. A byte below 64 stands for a piece, one below 128 for a whole mount, another for its lower bits.
+/// Makes a file of mounts. A byte below 64 stands for a piece, one below 128 for a whole mount, another for its lower bits.
 fn text(input: &mut Input<'_>) -> Vec<u8> {
     let mut text = Vec::new();
     while !input.is_empty() && text.len() < 4000 {
@@ -70,7 +70,7 @@ fn text(input: &mut Input<'_>) -> Vec<u8> {
     text
 }
 
-/// The bytes are the pieces of the file, or, after a first byte of 255, its text.
+/// Runs one input: the bytes are the pieces of the file, or, after a first byte of 255, its text.
 pub fn run(data: &[u8]) {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     let file = FILE.get_or_init(|| directory().join("mounts.toml"));

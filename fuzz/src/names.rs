@@ -48,7 +48,7 @@ fn known(name: &[u8]) -> Known {
     }
 }
 
-/// A name of up to four pieces, or of raw bytes; `None` for bytes that are not a name, and for a name that is too long for this test.
+/// Makes a name of up to four pieces, or of raw bytes; `None` for bytes that are not a name, and for a name that is too long for this test.
 fn name(input: &mut Input<'_>) -> Option<Vec<u8>> {
     let shape = input.byte();
     let name = if shape & 0x80 == 0 {
@@ -139,7 +139,7 @@ fn rename(
     }
 }
 
-/// The listing has each known name once, with its file.
+/// Checks that the listing has each known name once, with its file.
 fn list(context: &Context, model: &BTreeMap<Known, (Vec<u8>, u64)>) {
     let mut seen = BTreeMap::new();
     for entry in listed(context, b"/dir") {

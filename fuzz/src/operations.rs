@@ -250,7 +250,7 @@ impl World {
     }
 }
 
-/// Whether they all go, now or soon.
+/// Returns whether all file systems end, now or soon.
 fn all_end(systems: &[Arc<Counts>]) -> bool {
     systems.iter().all(|counts| counts.ends_within(PATIENCE))
 }

@@ -14,7 +14,7 @@ struct Side {
     starts: Vec<PathRef>,
 }
 
-/// The path of a node from the root of both file systems.
+/// Returns the path of a node from the root of both file systems.
 fn full_path(node: usize) -> Vec<u8> {
     let root = if is_second(node) { "/m/" } else { "/" };
     [root.as_bytes(), path_of(node).as_bytes()].concat()
@@ -28,7 +28,7 @@ impl Side {
         Self { _vfs: vfs, contexts: [context, user], starts }
     }
 
-    /// All names in the cache.
+    /// Makes a tree with all names in the cache.
     fn cached() -> Self {
         let vfs = Vfs::new(RamFs::new());
         let context = vfs.context();
@@ -51,7 +51,7 @@ impl Side {
         Self::new(vfs, context)
     }
 
-    /// Every name is looked up anew each time.
+    /// Makes a tree in which every name is looked up anew each time.
     fn asked() -> Self {
         let vfs = Vfs::new(StaticFs(0));
         let context = vfs.context();

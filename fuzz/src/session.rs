@@ -103,7 +103,7 @@ struct World {
     directories: Vec<u64>,
 }
 
-/// One byte of options, then the requests.
+/// Runs one input: one byte of options, then the requests.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let mut world = World::new(input.byte());
@@ -155,7 +155,7 @@ impl World {
         if self.is_user { USER } else { [ROOT, USER, OTHER][input.below(3)] }
     }
 
-    /// A node that the kernel knows; from a hostile one, any number.
+    /// Takes a node that the kernel knows; from a hostile one, any number.
     fn node(&self, input: &mut Input<'_>) -> u64 {
         let which = input.byte();
         if which >= 0xe0 && !self.is_user {
@@ -169,7 +169,7 @@ impl World {
         self.known.keys().nth(known).copied().unwrap_or(ROOT_NODE)
     }
 
-    /// An open file with its node; from a hostile kernel, any numbers.
+    /// Takes an open file with its node; from a hostile kernel, any numbers.
     fn file(&self, input: &mut Input<'_>) -> Option<(u64, u64)> {
         let which = input.byte();
         if which >= 0xc0 && !self.is_user {
@@ -454,7 +454,7 @@ impl World {
     }
 }
 
-/// A number that is often near a limit.
+/// Takes a number that is often near a limit.
 fn number(input: &mut Input<'_>) -> u64 {
     match input.byte() {
         byte if byte < 0x80 => NUMBERS[usize::from(byte) % NUMBERS.len()],

@@ -10,7 +10,7 @@ use vfs::{Attr, Errno, FileSystem, FsTraits, NameStore, OwnNames, Inode, NewInod
 #[derive(Debug)]
 pub struct StaticFs(pub usize);
 
-/// The attributes of a node. The group is 1000 plus the number of the node.
+/// Returns the attributes of a node. The group is 1000 plus the number of the node.
 #[must_use]
 pub fn attr_of(node: usize) -> Attr {
     let (mode, size) = match NODES[node].kind {

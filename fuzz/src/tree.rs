@@ -206,13 +206,13 @@ impl SlowWalk {
     }
 }
 
-/// The node `name` of `dir`.
+/// Returns the node `name` of `dir`.
 #[must_use]
 pub fn find(dir: usize, name: &[u8]) -> Option<usize> {
     NODES.iter().position(|node| node.parent == dir && !node.name.is_empty() && node.name.as_bytes() == name)
 }
 
-/// Whether the node is in the second file system.
+/// Returns whether the node is in the second file system.
 #[must_use]
 pub fn is_second(mut node: usize) -> bool {
     while NODES[node].parent != node {
@@ -221,7 +221,7 @@ pub fn is_second(mut node: usize) -> bool {
     node == MOUNT.1
 }
 
-/// The path of a node in its own file system, without a slash before it.
+/// Returns the path of a node in its own file system, without a slash before it.
 #[must_use]
 pub fn path_of(node: usize) -> String {
     let parent = NODES[node].parent;

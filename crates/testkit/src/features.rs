@@ -63,9 +63,9 @@ pub struct Features {
 /// ([`vfs::Request::privileged`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quota {
-    /// The user, who has no files before a case.
+    /// The user. It has no files before a case.
     pub user: u32,
-    /// A user who can still store as much as half of the quota when the quota is used up.
+    /// Another user, which can still store as much as half of the quota when the quota is used up.
     pub other: u32,
     /// The most bytes that the user can store: 256 KiB or more.
     pub bytes: u64,

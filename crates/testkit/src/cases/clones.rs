@@ -96,8 +96,8 @@ pub(crate) fn a_reflink_of_a_wrong_range_is_refused(c: &Fixture) -> Outcome {
     c.twice(|| same("the target after that", c.read("/to"), Ok(source.clone())))
 }
 
-/// Each thread fills its own block of the source with one byte, then makes a reflink of the whole file. No block of a reflink may
-/// contain two different bytes.
+/// Checks that no block of a reflink contains two different bytes, while each thread fills its own block of the source with one
+/// byte and then makes a reflink of the whole file.
 pub(crate) fn threads_write_files_that_share_storage(c: &Fixture) -> Outcome {
     needs!(c.features().reflinks);
     const ROUNDS: u8 = 40;

@@ -1,4 +1,5 @@
-//! Documents: every relative link and every path in backticks exists; the types of the public face have examples.
+//! Documents: every relative link and every path in backticks exists; the types of the public face have examples; the
+//! documentation of a function begins with a verb.
 
 use crate::rule::{Finding, Rule, Tree};
 use crate::source::File;
@@ -23,8 +24,23 @@ const PUBLIC: [&str; 7] = [
     "pub use ::fuse::",
 ];
 
+/// The words with which a noun phrase begins.
+const NOUN_STARTS: [&str; 11] = ["The", "A", "An", "All", "One", "Its", "Of", "How", "Whether", "Each", "Every"];
+
 pub(crate) fn rules() -> Vec<Rule> {
     vec![
+        Rule::new("function-docs", function_docs)
+            .bad("crates/vfs/src/a.rs", "/// The length.\n#[inline]\npub fn len() -> u64 {\n}\n", &[3])
+            .bad(
+                "crates/vfs/src/a.rs",
+                "impl A {\n    /// Whether it is full.\n    fn is_full() -> bool {\n    }\n}\n",
+                &[3],
+            )
+            .good(
+                "crates/vfs/src/a.rs",
+                "/// Returns the length.\npub fn len() -> u64 {\n}\n\n/// The length.\nstruct Len;\n",
+            )
+            .good("crates/vfs/src/a.rs", "#[cfg(test)]\nmod tests {\n    /// The length.\n    fn len() {\n    }\n}\n"),
         Rule::new("doc-links", doc_links)
             .bad("docs/walk.md", "See [a](gone.md) and [b](../gone/).\n\n[c]: gone.md\n", &[1, 1, 3])
             .bad("README.md", "![plot](docs/gone.svg \"title\") [x](docs/here.md) [y](/gone)\n", &[1, 1])
@@ -86,6 +102,18 @@ fn doc_paths(file: &File, tree: &Tree) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// Functions whose documentation begins with a noun phrase.
+fn function_docs(file: &File, _: &Tree) -> Vec<Finding> {
+    let is_noun = |first: usize| {
+        let above = file.comment_above(first);
+        let start = above.lines().find_map(|line| line.trim().strip_prefix("///"));
+        start.and_then(|text| text.split_whitespace().next()).is_some_and(|word| NOUN_STARTS.contains(&word))
+    };
+    let product = file.functions.iter().filter(|f| file.path.contains("/src/") && !file.in_test[f.first - 1]);
+    let found = product.filter(|f| is_noun(f.first));
+    found.map(|f| (f.first, format!("the documentation of `{}` names no action; begin with a verb", f.name))).collect()
 }
 
 /// Types of the public face, and groups of methods, whose documentation has no example.
