@@ -4,7 +4,8 @@
 use crate::input::Input;
 use vfs::{Acl, Credentials};
 
-/// Runs one input: its first half chooses, the rest is the attribute.
+/// Runs one input: its first nine bytes choose a mode, a caller and the form of the attribute, and
+/// the rest makes the attribute.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let (mode, uid, gid, group) = (input.word(), input.word() % 4, input.word() % 4, input.word() % 4);
@@ -48,7 +49,7 @@ fn check_modes(acl: &Acl, mode: u32) {
     }
 }
 
-/// Makes an attribute of the right form, with tags and ids that are mostly known.
+/// Makes an attribute of the right form. Most of its tags and ids are known ones.
 fn attribute(input: &mut Input<'_>) -> Vec<u8> {
     let mut value = 2u32.to_le_bytes().to_vec();
     while !input.is_empty() && value.len() < 4 + 8 * 40 {

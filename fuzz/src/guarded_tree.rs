@@ -8,17 +8,17 @@ use vfs::{
     Base, Context, DirEntry, MountFlags, OpenFlags, PathAt, S_IFBLK, S_IFCHR, S_IFDIR, S_IFMT, SetAttr, SetXattr, Vfs,
 };
 
-/// The most bytes in each of the two file systems.
+/// The limit on bytes in each of the two file systems.
 pub(crate) const BYTES: u64 = 1 << 16;
-/// The most files in each.
+/// The limit on files in each of the two file systems.
 pub(crate) const INODES: u64 = 48;
 
-/// What only root may read.
+/// Content that only root may read.
 pub(crate) const SECRET: &[u8] = b"SECRET-SECRET-16";
-/// What everyone may read.
+/// Content that everyone may read.
 const PUBLIC: &[u8] = b"PUBLIC-PUBLIC-16";
 
-/// Returns the content of a file of root.
+/// Returns the content of root's file at `path`.
 fn content(path: &str) -> &'static [u8] {
     if matches!(path, "/program" | "/read") { PUBLIC } else { SECRET }
 }
@@ -29,7 +29,9 @@ const FILES: [(&str, u32); 5] =
 const DIRS: [(&str, u32); 6] =
     [("/private", 0o700), ("/d", 0o1777), ("/open", 0o777), ("/drop", 0o1733), ("/m", 0o755), ("/open/m", 0o755)];
 
-/// Makes a tree with files of root, and a second file system with the same inode numbers in it, twice.
+/// Makes a tree with files of root, and returns the tree with the counts of its file system. A
+/// second file system, which uses the same inode numbers, is mounted at `/m` and bound at
+/// `/open/m`.
 pub(crate) fn tree() -> (Vfs, Arc<Counts>) {
     let limits = RamLimits { bytes: Some(BYTES), inodes: Some(INODES), per_user: None };
     let (fs, counts) =
@@ -56,7 +58,7 @@ pub(crate) fn tree() -> (Vfs, Arc<Counts>) {
     (vfs, counts)
 }
 
-/// Checks that the files of root are as they were. Returns their inode numbers.
+/// Checks that the files and directories of root are unchanged, and returns their inode numbers.
 pub(crate) fn check_roots_files(context: &Context) -> Vec<u64> {
     let mut inodes = Vec::new();
     for (path, mode) in FILES.iter().chain(&DIRS) {
@@ -76,7 +78,9 @@ pub(crate) fn check_roots_files(context: &Context) -> Vec<u64> {
     inodes
 }
 
-/// Checks that all other files belong to the user, without a set-id bit for somebody else. (The user may give a file of root another name.)
+/// Checks every file under `dir`: either the file belongs to the user and is not a device, or its
+/// inode number is in `roots`. (The user may give a file of root another name.) So no file of the
+/// user has a set-id bit for somebody else.
 pub(crate) fn check_others_files(context: &Context, dir: &[u8], roots: &[u64]) {
     for entry in listed(context, dir) {
         let path = [dir, if dir == b"/" { b"" } else { b"/" }, &entry.name].concat();
@@ -92,7 +96,7 @@ pub(crate) fn check_others_files(context: &Context, dir: &[u8], roots: &[u64]) {
     }
 }
 
-/// Returns all entries of a directory but `.` and `..`.
+/// Returns all entries of the directory `dir`, except `.` and `..`.
 pub(crate) fn listed(context: &Context, dir: &[u8]) -> Vec<DirEntry> {
     let open = context.open(Base::CWD, dir, OpenFlags::DIRECTORY, 0).expect("a directory");
     let more = || Some(open.next_entries().expect("a listing")).filter(|entries| !entries.is_empty());

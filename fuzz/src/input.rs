@@ -4,41 +4,42 @@
 pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    /// Decisions out of `bytes`.
+    /// Creates an input whose decisions come from `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// Returns whether any input is left.
+    /// Returns whether all bytes of the input are used up.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes the next byte.
+    /// Takes the next byte of the input. Returns 0 when the input is used up.
     pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         *first
     }
 
-    /// Takes a number below `n`.
+    /// Takes a byte of the input and returns the byte modulo `n`.
     pub fn below(&mut self, n: usize) -> usize {
         usize::from(self.byte()) % n
     }
 
-    /// Two bytes.
+    /// Takes two bytes of the input and returns a number, of which the first byte is the low one.
     pub fn word(&mut self) -> u32 {
         u32::from(self.byte()) | u32::from(self.byte()) << 8
     }
 
-    /// Takes one of these values.
+    /// Takes a byte of the input and returns the value in `from` that the byte chooses.
     pub fn pick<'t, T>(&mut self, from: &'t [T]) -> &'t T {
         &from[self.below(from.len())]
     }
 
-    /// Makes the attribute of an ACL with one named user that is mostly right, or a few bytes.
+    /// Makes the attribute of an ACL. The next byte of the input chooses whether the attribute has
+    /// a right form and an entry for `user`, or is a few bytes of the input.
     pub fn acl_attribute(&mut self, user: u32) -> Vec<u8> {
         if self.byte() & 1 == 0 {
             return self.take(8).to_vec();
@@ -52,14 +53,14 @@ impl<'a> Input<'a> {
         value
     }
 
-    /// At most `n` bytes.
+    /// Takes the next `n` bytes of the input, or all remaining bytes if there are fewer.
     pub fn take(&mut self, n: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(n.min(self.0.len()));
         self.0 = rest;
         taken
     }
 
-    /// Takes the rest of the input.
+    /// Takes all remaining bytes of the input.
     pub fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.0)
     }

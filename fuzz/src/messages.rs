@@ -14,13 +14,13 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Messages of one run at most.
+/// One run sends at most this many messages.
 const MAX_STEPS: usize = 64;
 
-/// Errnos of Linux are below.
+/// All errnos of Linux are below this number.
 const MAX_ERRNO: i32 = 4096;
 
-/// Takes the replies: number of the request, errno, body.
+/// Collects the replies. A reply has the number of the request, an errno and a body.
 #[derive(Debug, Default)]
 struct Kernel(Mutex<Vec<(u64, i32, Vec<u8>)>>);
 
@@ -45,7 +45,7 @@ impl Channel for Kernel {
     }
 }
 
-/// Runs one input: one byte of options, then the messages.
+/// Runs one input: its first byte chooses the options, and the rest makes the messages.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let flags = input.byte();
@@ -114,7 +114,8 @@ fn read<T: FromBytes>(body: &[u8]) -> T {
     T::read_from_bytes(body).expect("the struct of the operation, and nothing else")
 }
 
-/// Any bytes; or, mostly, a header with the message's length, and arguments that often begin with a handle that is open.
+/// Makes one message. Some messages are any bytes. Most have a header with the right length, and
+/// arguments that often begin with `handle`, the last opened handle.
 fn message(input: &mut Input<'_>, handle: u64, node: u64) -> Vec<u8> {
     let kind = input.byte();
     if kind < 16 {
@@ -150,7 +151,8 @@ fn message(input: &mut Input<'_>, handle: u64, node: u64) -> Vec<u8> {
     [header.as_bytes(), &arguments].concat()
 }
 
-/// Makes an extension with the length of its content, or nearly.
+/// Makes an extension of a message. Its header has the right length, or, if `kind` is 0xfe, a
+/// length that is 8 too large.
 fn extensions(input: &mut Input<'_>, kind: u8) -> Vec<u8> {
     let (of_kind, len) = (u32::from(input.byte() & 63), usize::from(input.byte() & 63));
     let mut content = input.take(len).to_vec();

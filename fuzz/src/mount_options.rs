@@ -12,12 +12,12 @@ use vfs::Base;
 /// The page with the table of all options, which a test of the command compares with the code.
 const PAGE: &str = include_str!("../../docs/mounting.md");
 
-/// Values, good and bad, with a space between two; the first is empty.
+/// Values of options, good and bad, separated by spaces. The first value is empty.
 const VALUES: &str = " = =0 =1 =7 =4096 =1k =3M =16777215t =16777216t =18446744073709551615 =50% =100% =18446744073709551615% \
     =-1 =+1 =0777 =7777 =10000 =8 =4294967295 =4294967296 =1s =5ms =7us =.5h =1e300 =1.2.3s \
     =99999999999999999999999999s =nan =a=b =ü =\u{1b}[2J =\n";
 
-/// Returns the beginning of each option in the table, up to its value.
+/// Returns the names of all options in the table of `PAGE`, without their values.
 fn names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&str>> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -31,7 +31,8 @@ fn names() -> &'static [&'static str] {
     })
 }
 
-/// Makes a list of options. A byte below 128 stands for an option with a value, another for its lower bits.
+/// Makes a list of options, and stops when the list has `most` bytes. A byte of the input below 127
+/// adds an option with a value, 127 ends the list, and a greater byte adds its lower seven bits.
 pub(crate) fn list(input: &mut Input<'_>, most: usize) -> String {
     let mut list = Vec::new();
     while !input.is_empty() && list.len() < most {
@@ -48,14 +49,16 @@ pub(crate) fn list(input: &mut Input<'_>, most: usize) -> String {
     String::from_utf8_lossy(&list).into_owned()
 }
 
-/// Returns an empty directory of this process.
+/// Creates a directory for this process, with the directories `d` and `d/e` in it, and returns its
+/// path.
 pub(crate) fn directory() -> PathBuf {
     let path = std::env::temp_dir().join(format!("lightfoot-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(path.join("d/e")).expect("a directory");
     path
 }
 
-/// Makes the tree and a session, and uses the root once. What the machine refuses is not looked at.
+/// Opens the tree of `parsed`, starts a session over the tree, and reads the attributes of the root
+/// through both. Ignores that the machine may refuse the tree or the session.
 pub(crate) fn make(parsed: SourceAndSettings) {
     let SourceAndSettings { source, mut settings } = parsed;
     let Ok(tree) = source.open(&mut |_| {}) else { return };
@@ -70,12 +73,12 @@ pub(crate) fn make(parsed: SourceAndSettings) {
     }
 }
 
-/// Checks that a refusal is one line for the user.
+/// Checks that the message of a refusal is one line, is not empty, and has no escape character.
 pub(crate) fn check_message(message: &str) {
     assert!(!message.is_empty() && !message.contains(['\n', '\u{1b}']), "{message:?}");
 }
 
-/// Runs one input: one byte of flags, then the options of the source, then those after `-o`.
+/// Runs one input: one byte of flags, then the options of the source, then the options after `-o`.
 pub fn run(data: &[u8]) {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     let mut input = Input::new(data);

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Pieces of a file, good and bad.
+/// Pieces of a file of mounts, good and bad.
 const PIECES: &[&str] = &[
     "[[mount]]\n",
     "at = \"",
@@ -50,7 +50,8 @@ const PIECES: &[&str] = &[
 const PLACES: &[&str] = &["/", "/a", "/a/b", "/b", "//a/", "/a/../b", "a", "", "/\u{1}", "/d/e", "/ü"];
 const SOURCES: &[&str] = &["ram:", "d", "./d/e", "d/none", "mounts.toml", "", "/dev/null", "ram:size=1m"];
 
-/// Makes a file of mounts. A byte below 64 stands for a piece, one below 128 for a whole mount, another for its lower bits.
+/// Makes the text of a file of mounts. A byte of the input below 64 adds a piece, a byte from 64 to
+/// 127 adds a whole mount, and a greater byte adds its lower seven bits.
 fn text(input: &mut Input<'_>) -> Vec<u8> {
     let mut text = Vec::new();
     while !input.is_empty() && text.len() < 4000 {
@@ -70,7 +71,8 @@ fn text(input: &mut Input<'_>) -> Vec<u8> {
     text
 }
 
-/// Runs one input: the bytes are the pieces of the file, or, after a first byte of 255, its text.
+/// Runs one input. After a first byte of 255, the input is the text of the file of mounts. Any
+/// other input chooses the pieces of that text.
 pub fn run(data: &[u8]) {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     let file = FILE.get_or_init(|| directory().join("mounts.toml"));

@@ -6,7 +6,8 @@ use ramfs::{RamFs, RamOptions};
 use std::collections::BTreeMap;
 use vfs::{Base, Context, Errno, PathAt, RenameFlags, S_IFREG, Vfs};
 
-/// Pieces of names: letters whose cases differ in length, or that have more than two, and bytes that are not UTF-8.
+/// Pieces of names. Some are letters whose cases differ in length, or that have more than two
+/// cases. Some are bytes that are not UTF-8.
 const PIECES: &[&[u8]] = &[
     b"a",
     b"A",
@@ -34,7 +35,7 @@ const PIECES: &[&[u8]] = &[
     b" ",
 ];
 
-/// What a name is known by.
+/// The key of a name. Names that differ in case alone have equal keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Known {
     Letters(Vec<char>),
@@ -48,7 +49,8 @@ fn known(name: &[u8]) -> Known {
     }
 }
 
-/// Makes a name of up to four pieces, or of raw bytes; `None` for bytes that are not a name, and for a name that is too long for this test.
+/// Makes a name of one to four pieces, or of raw bytes. Returns `None` if the result is not a valid
+/// name of a file.
 fn name(input: &mut Input<'_>) -> Option<Vec<u8>> {
     let shape = input.byte();
     let name = if shape & 0x80 == 0 {
@@ -60,7 +62,8 @@ fn name(input: &mut Input<'_>) -> Option<Vec<u8>> {
     is_name.then_some(name)
 }
 
-/// Operations on the names of one directory.
+/// Runs the operations that the input encodes on the names of one directory, and compares the
+/// results with a map.
 pub fn run(data: &[u8]) {
     let options = RamOptions { case_insensitive: true, ..RamOptions::default() };
     let vfs = Vfs::new(RamFs::with_options(&options));
@@ -139,7 +142,8 @@ fn rename(
     }
 }
 
-/// Checks that the listing has each known name once, with its file.
+/// Checks that the listing of the directory has each name of `model` once, with the inode number of
+/// its file, and has no other name.
 fn list(context: &Context, model: &BTreeMap<Known, (Vec<u8>, u64)>) {
     let mut seen = BTreeMap::new();
     for entry in listed(context, b"/dir") {

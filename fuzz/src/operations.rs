@@ -17,10 +17,10 @@ use vfs::{
     S_IFDIR, S_IFIFO, S_IFMT, SetAttr, SetXattr, UnmountFlags, Vfs,
 };
 
-/// Operations of one run at most.
+/// One run does at most this many operations.
 const MAX_STEPS: usize = 96;
 
-/// How long the end of a file system is waited for: what takes longer never comes.
+/// The longest wait for the end of a file system. An end that takes longer never comes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Directories of paths, and names in them.
@@ -41,7 +41,7 @@ const XATTRS: &[&[u8]] = &[
 
 struct World {
     vfs: Vfs,
-    /// Of each file system that was made: the root's first.
+    /// The counts of each file system that was made. The file system of the root is the first.
     systems: Vec<Arc<Counts>>,
     contexts: Vec<Context>,
     current: usize,
@@ -250,12 +250,14 @@ impl World {
     }
 }
 
-/// Returns whether all file systems end, now or soon.
+/// Waits at most `PATIENCE` for the end of each file system, and returns whether all of the file
+/// systems ended.
 fn all_end(systems: &[Arc<Counts>]) -> bool {
     systems.iter().all(|counts| counts.ends_within(PATIENCE))
 }
 
-/// Unmounts until nothing is mounted, or something lies over the root, so that no path leads to what is below.
+/// Unmounts every mount except the root. Mounts may stay only if a mount lies over the root,
+/// because no path leads to the mounts below.
 fn unmount_all(context: &Context) {
     loop {
         let mounts = context.mounts();
@@ -272,11 +274,11 @@ fn unmount_all(context: &Context) {
     }
 }
 
-/// Everything that can be reached by names.
+/// The files that names lead to.
 #[derive(Default)]
 struct Reached {
     names: usize,
-    /// For each file that is not a directory: its link count, and the number of names found.
+    /// The link count and the number of names found, for each inode that is not a directory.
     links: BTreeMap<u64, (u32, u32)>,
     dirs: u64,
 }

@@ -7,14 +7,14 @@ use ramfs::RamFs;
 use std::sync::OnceLock;
 use vfs::{Base, Context, Credentials, Errno, MountFlags, OpenFlags, PathRef, Resolve, S_IFREG, SetAttr, Vfs};
 
-/// One of the two trees, as root and as a user see it.
+/// One of the two trees, with a context of root and a context of a user.
 struct Side {
     _vfs: Vfs,
     contexts: [Context; 2],
     starts: Vec<PathRef>,
 }
 
-/// Returns the path of a node from the root of both file systems.
+/// Returns the path of `node` from the root of the tree. The second file system is mounted at `/m`.
 fn full_path(node: usize) -> Vec<u8> {
     let root = if is_second(node) { "/m/" } else { "/" };
     [root.as_bytes(), path_of(node).as_bytes()].concat()
@@ -28,7 +28,7 @@ impl Side {
         Self { _vfs: vfs, contexts: [context, user], starts }
     }
 
-    /// Makes a tree with all names in the cache.
+    /// Makes a tree whose names are all in the cache.
     fn cached() -> Self {
         let vfs = Vfs::new(RamFs::new());
         let context = vfs.context();
@@ -51,7 +51,7 @@ impl Side {
         Self::new(vfs, context)
     }
 
-    /// Makes a tree in which every name is looked up anew each time.
+    /// Makes a tree in which each walk looks up every name anew.
     fn asked() -> Self {
         let vfs = Vfs::new(StaticFs(0));
         let context = vfs.context();
@@ -65,7 +65,8 @@ fn sides() -> &'static [Side; 2] {
     SIDES.get_or_init(|| [Side::cached(), Side::asked()])
 }
 
-/// Low bytes stand for pieces, others for themselves; the last component can be made very long.
+/// Makes a path. A byte of the input from 1 to 63 adds a piece, and any other byte adds itself. A
+/// large first byte makes the last component very long.
 fn path(input: &mut Input<'_>) -> Vec<u8> {
     let stretch = usize::from(input.byte());
     let mut path = Vec::new();
@@ -86,12 +87,12 @@ fn path(input: &mut Input<'_>) -> Vec<u8> {
     path
 }
 
-/// Which node it is.
+/// Returns the number of the node that has the attributes `attr`.
 fn node(attr: vfs::Attr) -> usize {
     attr.gid as usize - 1000
 }
 
-/// Two bytes of flags, then the path.
+/// Runs one input: four bytes of flags, then the path.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let (flags, resolve, open_flags) = (input.byte(), input.byte() & 0x1f, input.word());

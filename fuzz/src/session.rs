@@ -22,13 +22,14 @@ use vfs::{
     Base, Errno, LockKind, OpenFlags, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, SetAttr, SetTime, Vfs, Want,
 };
 
-/// Requests of one run at most.
+/// One run sends at most this many requests.
 const MAX_STEPS: usize = 128;
 
-/// How long the end of the file system is waited for: what takes longer never comes.
+/// The longest wait for the end of the file system. An end that takes longer never comes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Memory of dentries and inodes: two of the units in which it is taken from the system, for each file system.
+/// The limit on the memory of dentries and inodes. The tree takes this memory from the system in
+/// units; the limit is two units for each file system.
 const SLOT_BYTES: usize = 8 << 20;
 
 const ROOT: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
@@ -89,21 +90,21 @@ struct World {
     vfs: Vfs,
     counts: Arc<Counts>,
     session: Arc<Session>,
-    /// The kernel keeps its rules, and every request is a user's.
+    /// Whether the kernel keeps its rules and every request comes from the user.
     is_user: bool,
-    /// The kernel sends neither OPEN nor RELEASE.
+    /// Whether the kernel sends neither OPEN nor RELEASE.
     no_open: bool,
-    /// The lookups of each node that replies have counted, less the forgets.
+    /// The number of lookups that replies have counted, less the forgets, for each node.
     known: BTreeMap<u64, u64>,
     forgotten: Vec<u64>,
-    /// Forgets beyond that.
+    /// The number of forgets beyond the counted lookups.
     excess: u64,
-    /// Open files with their nodes.
+    /// The node and the handle of each open file.
     files: Vec<(u64, u64)>,
     directories: Vec<u64>,
 }
 
-/// Runs one input: one byte of options, then the requests.
+/// Runs one input: its first byte chooses the options, and the rest makes the requests.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let mut world = World::new(input.byte());
@@ -155,7 +156,8 @@ impl World {
         if self.is_user { USER } else { [ROOT, USER, OTHER][input.below(3)] }
     }
 
-    /// Takes a node that the kernel knows; from a hostile one, any number.
+    /// Takes the number of the root or of a node that the kernel has looked up. A hostile kernel
+    /// may send any number instead.
     fn node(&self, input: &mut Input<'_>) -> u64 {
         let which = input.byte();
         if which >= 0xe0 && !self.is_user {
@@ -169,7 +171,8 @@ impl World {
         self.known.keys().nth(known).copied().unwrap_or(ROOT_NODE)
     }
 
-    /// Takes an open file with its node; from a hostile kernel, any numbers.
+    /// Takes the node and the handle of an open file. A hostile kernel may send any numbers
+    /// instead.
     fn file(&self, input: &mut Input<'_>) -> Option<(u64, u64)> {
         let which = input.byte();
         if which >= 0xc0 && !self.is_user {
@@ -199,7 +202,7 @@ impl World {
         names[usize::from(which) % names.len()]
     }
 
-    /// Counts the lookup of a reply.
+    /// Counts the lookup of the node in a reply.
     fn replied(&mut self, entry: Result<Entry, Errno>) -> Result<(), Errno> {
         let entry = entry?;
         assert!(entry.node >= ROOT_NODE && entry.attr.ino == entry.node, "{entry:?}");
@@ -454,7 +457,7 @@ impl World {
     }
 }
 
-/// Takes a number that is often near a limit.
+/// Takes a number from the input. The number is often near a limit.
 fn number(input: &mut Input<'_>) -> u64 {
     match input.byte() {
         byte if byte < 0x80 => NUMBERS[usize::from(byte) % NUMBERS.len()],
@@ -463,7 +466,8 @@ fn number(input: &mut Input<'_>) -> u64 {
     }
 }
 
-/// Flags of `open(2)`.
+/// Takes flags of `open(2)` from the input. If `is_user` is set, takes only flags that a
+/// rule-keeping kernel sends.
 fn flags(input: &mut Input<'_>, is_user: bool) -> u32 {
     let (bits, access) = (input.word() << 4, u32::from(input.byte()) & 3);
     if is_user {

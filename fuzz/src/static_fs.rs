@@ -6,11 +6,11 @@
 use crate::tree::{Kind, NODES, find};
 use vfs::{Attr, Errno, FileSystem, FsTraits, NameStore, OwnNames, Inode, NewInode, NextNames, Request, S_IFDIR, S_IFLNK, S_IFREG, Valid};
 
-/// The file system whose root is this node.
+/// A file system over the table of nodes. Its root is the node with this number.
 #[derive(Debug)]
 pub struct StaticFs(pub usize);
 
-/// Returns the attributes of a node. The group is 1000 plus the number of the node.
+/// Returns the attributes of the node with the number `node`. The group is 1000 plus this number.
 #[must_use]
 pub fn attr_of(node: usize) -> Attr {
     let (mode, size) = match NODES[node].kind {

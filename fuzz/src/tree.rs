@@ -3,29 +3,29 @@
 
 use vfs::{Errno, Resolve};
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A directory with these permission bits, owned by root.
     Dir(u32),
     /// A regular file.
     File,
-    /// A symbolic link.
+    /// A symbolic link with this body.
     Link(&'static str),
 }
 
-/// One node: the directory that it is in (itself for a root), and its name there.
+/// A node of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
-    /// Index of the directory.
+    /// The number of the directory that has the node. A root has its own number here.
     pub parent: usize,
-    /// Its name.
+    /// The name of the node in the directory.
     pub name: &'static str,
-    /// What it is.
+    /// The kind of the node.
     pub kind: Kind,
 }
 
-/// The node that the second file system is mounted on, and that file system's root.
+/// The node on which the second file system is mounted, and the root of the second file system.
 pub const MOUNT: (usize, usize) = (8, 13);
 
 /// Directories that walks start from.
@@ -105,24 +105,25 @@ pub const PIECES: &[&str] = &[
     "self/self/self/self/self/self/self/self/",
 ];
 
-/// Symbolic links that one walk follows at most.
+/// One walk follows at most this many symbolic links.
 const MAX_LINKS: u32 = 40;
 
-/// A walk by the table.
+/// A walk over the table of nodes.
 pub struct SlowWalk {
-    /// Where it started, if it is scoped; else the root of the tree.
+    /// The node where the walk started, if the walk is scoped. Otherwise the root of the tree.
     root: usize,
     resolve: Resolve,
-    /// Whether directories are searched that only root may search.
+    /// Whether the walk may search directories that only root may search.
     is_root: bool,
     links: u32,
 }
 
 impl SlowWalk {
-    /// Which node `path` leads to from `start`; the link itself if it ends at one and `follow` is unset.
+    /// Returns the node that `path` leads to from `start`. If the path ends at a link and `follow`
+    /// is unset, returns the link.
     ///
     /// # Errors
-    /// As for a walk of the tree.
+    /// Fails with the errno with which a walk of the tree fails.
     pub fn walk(start: usize, path: &[u8], follow: bool, resolve: Resolve, is_root: bool) -> Result<usize, Errno> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
@@ -206,13 +207,13 @@ impl SlowWalk {
     }
 }
 
-/// Returns the node `name` of `dir`.
+/// Returns the node with the name `name` in the directory `dir`.
 #[must_use]
 pub fn find(dir: usize, name: &[u8]) -> Option<usize> {
     NODES.iter().position(|node| node.parent == dir && !node.name.is_empty() && node.name.as_bytes() == name)
 }
 
-/// Returns whether the node is in the second file system.
+/// Returns whether `node` is in the second file system.
 #[must_use]
 pub fn is_second(mut node: usize) -> bool {
     while NODES[node].parent != node {
@@ -221,7 +222,7 @@ pub fn is_second(mut node: usize) -> bool {
     node == MOUNT.1
 }
 
-/// Returns the path of a node in its own file system, without a slash before it.
+/// Returns the path of `node` from the root of its file system, without a slash at the beginning.
 #[must_use]
 pub fn path_of(node: usize) -> String {
     let parent = NODES[node].parent;
