@@ -5,7 +5,7 @@
 //! its name is loaded into its buffer first.
 
 use crate::buffer::Buffer;
-use crate::key::{is_key, text};
+use crate::key::{Key, text};
 use crate::node::{Facts, Node};
 use crate::nodes::ROOT;
 use crate::object_fs::ObjectFs;
@@ -32,9 +32,9 @@ impl ObjectFs {
         };
         let name = text(name).ok_or(Errno::EINVAL)?;
         let _stays = self.stay(until)?;
-        let key = self.new_key(dir, name)?;
+        let key = self.new_key(dir, name, is_dir)?;
         let meta = if is_dir {
-            self.store.mark(until, &format!("{key}/"))?;
+            self.store.mark(until, &key)?;
             None
         } else {
             Some(self.store.create(until, &key).inspect_err(|errno| self.note_made_elsewhere(dir, *errno))?)
@@ -62,10 +62,10 @@ impl ObjectFs {
         }
     }
 
-    /// Returns the key of a new name, without a slash at its end.
-    fn new_key(&self, dir: u64, name: &str) -> Result<String, Errno> {
-        let key = self.key_of(dir)? + name;
-        if is_key(&key) { Ok(key) } else { Err(Errno::EINVAL) }
+    /// Returns the key of a new name.
+    fn new_key(&self, dir: u64, name: &str, is_dir: bool) -> Result<Key, Errno> {
+        let dir = self.key_of(dir)?;
+        if is_dir { dir.dir(name) } else { dir.object(name) }.ok_or(Errno::EINVAL)
     }
 
     pub(crate) fn remove(&self, until: Deadline, dir: u64, name: &[u8], node: &Node) -> Result<(), Errno> {
@@ -135,7 +135,7 @@ impl ObjectFs {
 
     fn move_file(&self, until: Deadline, &Move { node, target, old, new }: &Move<'_>) -> Result<(), Errno> {
         let _stays = self.stay(until)?;
-        let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1)?);
+        let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1, false)?);
         self.keep_dir(until, old.0)?;
         let (mut content, mut replaced) = contents_of(until, node, target)?;
         let _leaving = target.map(Node::leave);
@@ -161,7 +161,7 @@ impl ObjectFs {
     }
 
     /// Writes the contents of a file as another object.
-    fn write_as(&self, until: Deadline, node: &Node, content: &mut Option<Buffer>, to: &str) -> Result<(), Errno> {
+    fn write_as(&self, until: Deadline, node: &Node, content: &mut Option<Buffer>, to: &Key) -> Result<(), Errno> {
         let was_loaded = content.is_some();
         let buffer = self.load(until, node, content)?;
         let meta = self.store.put(until, to, buffer)?;
@@ -180,7 +180,7 @@ impl ObjectFs {
             return Err(Errno::EOPNOTSUPP);
         }
         let _alone = until.lock(|| self.moves.write(), |left| self.moves.try_write_for(left))?;
-        let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1)? + "/");
+        let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1, true)?);
         if target.is_some() && self.store.has_names(until, &to, true)? {
             return Err(Errno::ENOTEMPTY);
         }

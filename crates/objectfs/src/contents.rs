@@ -6,6 +6,7 @@
 //! a writer drops the buffer.
 
 use crate::buffer::Buffer;
+use crate::key::Key;
 use crate::listing::DirList;
 use crate::meta::Meta;
 use crate::node::{Local, Node, is_fresh};
@@ -43,8 +44,8 @@ impl ObjectFs {
             return;
         }
         if let Err(errno) = self.drop_buffer(&node) {
-            let key = self.key_of(node.id).unwrap_or_default();
-            tracing::error!(key, %errno, "a file that was closed cannot be written: its last changes are lost");
+            let key = self.key_of(node.id);
+            tracing::error!(?key, %errno, "a file that was closed cannot be written: its last changes are lost");
         }
         file.inode.mark_stale();
     }
@@ -135,8 +136,8 @@ impl ObjectFs {
 
     /// Returns whether a rename has moved a file away from `key`: a request for `key` then fails
     /// with `ENOENT`.
-    fn has_moved(&self, node: &Node, key: &str) -> Result<bool, Errno> {
-        Ok(self.key_of(node.id)? != key)
+    fn has_moved(&self, node: &Node, key: &Key) -> Result<bool, Errno> {
+        Ok(self.key_of(node.id)? != *key)
     }
 
     /// Requests the attributes of a file's object.

@@ -3,7 +3,7 @@
 //! # Limitations
 //! A name that exists neither as an object nor as a prefix costs two requests.
 
-use crate::key::{is_key, text};
+use crate::key::{Key, text};
 use crate::node::{Node, is_fresh};
 use crate::nodes::Nodes;
 use crate::object_fs::ObjectFs;
@@ -28,13 +28,13 @@ impl ObjectFs {
         next: &mut NextNames<'_>,
     ) -> Result<NewInode, Errno> {
         let name = text(name).ok_or(Errno::ENOENT)?;
-        let (parent, key) = {
+        let (parent, dir_key) = {
             let mut nodes = self.nodes.lock();
             if let Some(known) = self.known_answer(&mut nodes, dir, name) {
                 return known;
             }
             let parent = nodes.get(dir).cloned().ok_or(Errno::ESTALE)?;
-            (parent, nodes.key(dir).ok_or(Errno::ESTALE)? + name)
+            (parent, nodes.key(dir).ok_or(Errno::ESTALE)?)
         };
         let names: Vec<&str> = next.names().map_while(text).collect();
         if names.is_empty() && self.is_listing_due(&parent) {
@@ -49,11 +49,12 @@ impl ObjectFs {
         }
         let mut is_absent = false;
         if !names.is_empty() {
-            let whole = format!("{key}/{}", names.join("/"));
+            let path = format!("{name}/{}", names.join("/"));
+            let whole = format!("{}{path}", dir_key.path());
             is_absent = self.failures.lock().has(&whole, self.ttl);
             if !is_absent {
                 let began = Instant::now();
-                if let Some(last) = self.find(until, &whole, false)? {
+                if let Some(last) = self.find(until, &dir_key, &path, false)? {
                     return Ok(self.note_path(dir, name, &names, &last, began, next));
                 }
                 self.failures.lock().add(whole, began);
@@ -61,7 +62,7 @@ impl ObjectFs {
             }
         }
         let began = Instant::now();
-        let Some(found) = self.find(until, &key, !names.is_empty())? else {
+        let Some(found) = self.find(until, &dir_key, name, !names.is_empty())? else {
             if let Some(node) = self.nodes.lock().child(dir, name) {
                 node.facts().lost(began);
             }
@@ -101,15 +102,14 @@ impl ObjectFs {
         is_due
     }
 
-    /// Returns the object `key`, or the prefix `key/`. Looks for the more likely of the two first.
-    fn find(&self, until: Deadline, key: &str, is_dir_likely: bool) -> Result<Option<Found>, Errno> {
-        let dir = format!("{key}/");
-        let is_dir = || if is_key(&dir) { self.store.has_names(until, &dir, false) } else { Ok(false) };
+    /// Returns the object or the directory at `path` in the directory `dir`. Looks for the more likely of the two first.
+    fn find(&self, until: Deadline, dir: &Key, path: &str, is_dir_likely: bool) -> Result<Option<Found>, Errno> {
+        let is_dir = || dir.dir(path).map_or(Ok(false), |key| self.store.has_names(until, &key, false));
         if is_dir_likely && is_dir()? {
             return Ok(Some(Found::Dir));
         }
-        if is_key(key)
-            && let Some(found) = self.store.stat(until, key)?
+        if let Some(key) = dir.object(path)
+            && let Some(found) = self.store.stat(until, &key)?
         {
             return Ok(Some(found));
         }

@@ -7,6 +7,7 @@
 //! # How it is locked
 //! By its owner.
 
+use crate::key::Key;
 use crate::node::Node;
 
 use pathfs::NameTree;
@@ -33,14 +34,14 @@ impl Nodes {
         self.0.get(id)
     }
 
-    /// Returns the key of the node `id`. The key of a directory ends with a slash; the key of the
-    /// root is empty. Returns `None` if the node was removed.
-    pub(crate) fn key(&self, id: u64) -> Option<String> {
+    /// Returns the key of the node `id`. Returns `None` if the node was removed, or if no request can
+    /// name its key.
+    pub(crate) fn key(&self, id: u64) -> Option<Key> {
         let mut key = self.0.names_to(id)?.join("/");
         if id != ROOT && self.get(id)?.is_dir {
             key.push('/');
         }
-        Some(key)
+        Key::new(key)
     }
 
     /// Returns the node of `name` in `dir`, if there is one.
@@ -95,9 +96,10 @@ mod tests {
         let mut nodes = Nodes::new();
         let dir = nodes.known(ROOT, "dir", true, false).id;
         let file = nodes.known(dir, "file", false, false).id;
-        assert_eq!((nodes.key(ROOT), nodes.key(file)), (Some(String::new()), Some("dir/file".into())));
+        let key = |nodes: &Nodes, id| nodes.key(id).map(|key| key.path().to_owned());
+        assert_eq!((key(&nodes, ROOT), key(&nodes, file)), (Some("/".into()), Some("dir/file".into())));
         nodes.rename((ROOT, "dir"), (ROOT, "moved"));
-        assert_eq!((nodes.key(dir), nodes.key(file)), (Some("moved/".into()), Some("moved/file".into())));
+        assert_eq!((key(&nodes, dir), key(&nodes, file)), (Some("moved/".into()), Some("moved/file".into())));
         nodes.remove(ROOT, "moved");
         assert_eq!((nodes.key(dir), nodes.key(file)), (None, None));
     }
@@ -120,6 +122,6 @@ mod tests {
         let file = nodes.known(ROOT, "x", false, false).id;
         let dir = nodes.known(ROOT, "x", true, false).id;
         assert!(file != dir && nodes.key(file).is_none());
-        assert_eq!(nodes.key(dir).as_deref(), Some("x/"));
+        assert_eq!(nodes.key(dir), Key::new("x/".into()));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::blocks::Blocks;
 use crate::failures::Failures;
+use crate::key::Key;
 use crate::node::{Facts, Node, left};
 use crate::nodes::{Nodes, ROOT};
 use crate::options::ObjectOptions;
@@ -85,7 +86,7 @@ impl ObjectFs {
     ///
     /// # Errors
     /// `ESTALE` if the node was removed.
-    pub(crate) fn key_of(&self, node: u64) -> Result<String, Errno> {
+    pub(crate) fn key_of(&self, node: u64) -> Result<Key, Errno> {
         self.nodes.lock().key(node).ok_or(Errno::ESTALE)
     }
 

@@ -12,6 +12,7 @@
 //! the open file.
 
 use crate::blocks::{BLOCK, BlockKey};
+use crate::key::Key;
 use crate::meta::Meta;
 use crate::node::Node;
 use crate::object_fs::ObjectFs;
@@ -56,7 +57,7 @@ struct Target<'a> {
     fs: &'a ObjectFs,
     until: Deadline,
     node: u64,
-    key: &'a str,
+    key: &'a Key,
     meta: &'a Meta,
     version: u64,
 }
@@ -69,7 +70,7 @@ impl Reader {
         fs: &ObjectFs,
         until: Deadline,
         node: &Node,
-        (key, meta, version): (&str, &Meta, u64),
+        (key, meta, version): (&Key, &Meta, u64),
         offset: u64,
         buf: &mut [u8],
     ) -> Result<Option<usize>, Errno> {

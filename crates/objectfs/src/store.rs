@@ -6,7 +6,7 @@
 
 use crate::buffer::Buffer as WriteBuffer;
 use crate::errors::errno_of;
-use crate::key::is_name;
+use crate::key::{Key, is_name};
 use crate::meta::Meta;
 use crate::options::{ObjectOptions, PART};
 use core::fmt;
@@ -41,11 +41,13 @@ pub enum Counted {
     Copy,
     /// A removal.
     Delete,
+    /// Not a request: an object in a listing that no request can name, and that is not shown.
+    Hidden,
 }
 
 /// Numbers of requests to the store, without retries.
 #[derive(Clone, Debug, Default)]
-pub struct Calls(Arc<[AtomicU64; 6]>);
+pub struct Calls(Arc<[AtomicU64; 7]>);
 
 impl Calls {
     /// Returns the number of requests of this kind so far.
@@ -57,11 +59,12 @@ impl Calls {
     /// Returns the number of all requests so far.
     #[must_use]
     pub fn all(&self) -> u64 {
-        self.0.iter().map(|count| count.load(Relaxed)).sum()
+        self.0[..Counted::Hidden as usize].iter().map(|count| count.load(Relaxed)).sum()
     }
 
-    fn count(&self, kind: Counted) {
-        self.0[kind as usize].fetch_add(1, Relaxed);
+    /// Counts, and returns the number before.
+    fn count(&self, kind: Counted) -> u64 {
+        self.0[kind as usize].fetch_add(1, Relaxed)
     }
 }
 
@@ -180,9 +183,9 @@ impl Store {
     }
 
     /// Returns the object `key`, or `None` if there is none.
-    pub(crate) fn stat(&self, until: Deadline, key: &str) -> Result<Option<Found>, Errno> {
+    pub(crate) fn stat(&self, until: Deadline, key: &Key) -> Result<Option<Found>, Errno> {
         self.calls.count(Counted::Stat);
-        match self.ask(until, self.operator.stat(key)) {
+        match self.ask(until, self.operator.stat(key.path())) {
             Ok(metadata) if metadata.is_dir() => Ok(Some(Found::Dir)),
             Ok(metadata) => Ok(Some(Found::File(Some(meta_of(&metadata, metadata.content_length()))))),
             Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
@@ -190,14 +193,14 @@ impl Store {
         }
     }
 
-    /// Returns whether anything is below the prefix `dir`, which ends with a slash. With
-    /// `beside_marker`, the marker of `dir` does not count.
-    pub(crate) fn has_names(&self, until: Deadline, dir: &str, beside_marker: bool) -> Result<bool, Errno> {
+    /// Returns whether anything is below the prefix `dir`. With `beside_marker`, the marker of `dir`
+    /// does not count.
+    pub(crate) fn has_names(&self, until: Deadline, dir: &Key, beside_marker: bool) -> Result<bool, Errno> {
         self.calls.count(Counted::List);
         let first = async {
-            let mut list = self.operator.lister_with(dir).limit(2).await?;
+            let mut list = self.operator.lister_with(dir.path()).limit(2).await?;
             while let Some(entry) = list.next().await {
-                if !(beside_marker && is_same(entry?.path(), dir)) {
+                if !(beside_marker && is_same(entry?.path(), dir.path())) {
                     return Ok(true);
                 }
             }
@@ -209,13 +212,12 @@ impl Store {
         }
     }
 
-    /// Returns at most about `limit` names in the directory `dir`. `dir` is a prefix with a slash
-    /// at its end, or the empty prefix.
-    pub(crate) fn list(&self, until: Deadline, dir: &str, limit: usize) -> Result<Names, Errno> {
+    /// Returns at most about `limit` names in the directory `dir`.
+    pub(crate) fn list(&self, until: Deadline, dir: &Key, limit: usize) -> Result<Names, Errno> {
         self.calls.count(Counted::List);
         let all = async {
-            let mut list = self.operator.lister(if dir.is_empty() { "/" } else { dir }).await?;
-            gather(&mut list, dir, limit).await
+            let mut list = self.operator.lister(dir.path()).await?;
+            self.gather(&mut list, dir, limit).await
         };
         match self.ask(until, all) {
             Err(Errno::ENOENT) => Ok(Names { names: Vec::new(), has_marker: false, is_complete: true }),
@@ -229,12 +231,12 @@ impl Store {
     }
 
     /// Starts to read a range of the object `key`, in the background.
-    pub(crate) fn start_read(&self, key: &str, meta: &Meta, range: Range<u64>) -> JoinHandle<opendal::Result<Buffer>> {
+    pub(crate) fn start_read(&self, key: &Key, meta: &Meta, range: Range<u64>) -> JoinHandle<opendal::Result<Buffer>> {
         self.calls.count(Counted::Read);
-        let (operator, key, meta) = (self.operator.clone(), key.to_owned(), meta.clone());
+        let (operator, key, meta) = (self.operator.clone(), key.clone(), meta.clone());
         let is_checked = self.checks_versions(&meta);
         self.runtime.spawn(async move {
-            let mut read = operator.read_with(&key).range(range.clone());
+            let mut read = operator.read_with(key.path()).range(range.clone());
             if is_checked {
                 read = read.if_match(&meta.tag);
             }
@@ -242,7 +244,7 @@ impl Store {
                 Ok(bytes) if bytes.len() as u64 == range.end - range.start => Ok(bytes),
                 // OpenDAL reports a range that is not all there as such an error, too.
                 Err(error) if is_checked || error.kind() != ErrorKind::Unexpected => Err(error),
-                short if operator.stat(&key).await?.content_length() == meta.size => {
+                short if operator.stat(key.path()).await?.content_length() == meta.size => {
                     short.and_then(|_| Err(Error::new(ErrorKind::Unexpected, "the store sent too few bytes")))
                 }
                 _ => Err(Error::new(ErrorKind::ConditionNotMatch, "the object has another length now")),
@@ -275,7 +277,7 @@ impl Store {
 
     /// Reads the whole object into a buffer. Returns `Ok(None)` if another program has replaced the
     /// object.
-    pub(crate) fn load(&self, until: Deadline, key: &str, meta: &Meta) -> Result<Option<WriteBuffer>, Errno> {
+    pub(crate) fn load(&self, until: Deadline, key: &Key, meta: &Meta) -> Result<Option<WriteBuffer>, Errno> {
         let mut buffer = self.buffer();
         while buffer.len() < meta.size {
             let at = buffer.len();
@@ -291,16 +293,16 @@ impl Store {
     }
 
     /// Writes the whole object `key`. Returns its attributes.
-    pub(crate) fn put(&self, until: Deadline, key: &str, buffer: &mut WriteBuffer) -> Result<Meta, Errno> {
+    pub(crate) fn put(&self, until: Deadline, key: &Key, buffer: &mut WriteBuffer) -> Result<Meta, Errno> {
         self.calls.count(Counted::Write);
         let len = buffer.len();
         if len <= PART as u64 {
             let mut bytes = vec![0; usize::try_from(len).map_err(|_| Errno::EFBIG)?];
             buffer.read(0, &mut bytes)?;
-            let written = self.ask(until, self.operator.write(key, bytes))?;
+            let written = self.ask(until, self.operator.write(key.path(), bytes))?;
             return Ok(written_meta(&written, len));
         }
-        let parts = self.operator.writer_with(key).chunk(PART).concurrent(4);
+        let parts = self.operator.writer_with(key.path()).chunk(PART).concurrent(4);
         let mut writer = self.ask(until, parts.into_future())?;
         let mut write = || {
             let mut at = 0;
@@ -315,10 +317,10 @@ impl Store {
         let written = write();
         if written.is_err() {
             // The parts that arrived cost storage until they are discarded. The caller does not wait for that.
-            let key = key.to_owned();
+            let key = key.clone();
             self.runtime.spawn(async move {
                 if let Err(error) = writer.abort().await {
-                    tracing::warn!(key, %error, "the parts of an object that could not be written remain in the store");
+                    tracing::warn!(?key, %error, "the parts of an object that could not be written remain in the store");
                 }
             });
         }
@@ -327,86 +329,88 @@ impl Store {
 
     /// Creates the empty object `key`. Fails with `EEXIST` if there is one, where the store checks
     /// that.
-    pub(crate) fn create(&self, until: Deadline, key: &str) -> Result<Meta, Errno> {
+    pub(crate) fn create(&self, until: Deadline, key: &Key) -> Result<Meta, Errno> {
         self.calls.count(Counted::Write);
         let is_new = self.can.write_with_if_not_exists;
-        let write = self.operator.write_with(key, Buffer::new()).if_not_exists(is_new);
+        let write = self.operator.write_with(key.path(), Buffer::new()).if_not_exists(is_new);
         self.ask(until, write.into_future()).map(|written| written_meta(&written, 0))
     }
 
-    /// Creates the marker of the directory `dir`, which ends with a slash.
-    pub(crate) fn mark(&self, until: Deadline, dir: &str) -> Result<(), Errno> {
+    /// Creates the marker of the directory `dir`.
+    pub(crate) fn mark(&self, until: Deadline, dir: &Key) -> Result<(), Errno> {
         self.calls.count(Counted::Write);
-        self.ask(until, self.operator.create_dir(dir))
+        self.ask(until, self.operator.create_dir(dir.path()))
     }
 
     /// Removes the object, or the marker, `key`.
-    pub(crate) fn delete(&self, until: Deadline, key: &str) -> Result<(), Errno> {
+    pub(crate) fn delete(&self, until: Deadline, key: &Key) -> Result<(), Errno> {
         self.calls.count(Counted::Delete);
-        self.ask(until, self.operator.delete(key))
+        self.ask(until, self.operator.delete(key.path()))
     }
 
     /// Copies an object inside the store. Fails with `EOPNOTSUPP` if the store cannot.
-    pub(crate) fn copy(&self, until: Deadline, from: &str, to: &str) -> Result<(), Errno> {
+    pub(crate) fn copy(&self, until: Deadline, from: &Key, to: &Key) -> Result<(), Errno> {
         if !self.can.copy {
             return Err(Errno::EOPNOTSUPP);
         }
         self.calls.count(Counted::Copy);
-        self.ask(until, self.operator.copy(from, to)).map(drop)
+        self.ask(until, self.operator.copy(from.path(), to.path())).map(drop)
     }
 
-    /// Copies all objects below the prefix `from` to the prefix `to`. Returns their keys, and
-    /// whether each of them is a directory's marker.
-    pub(crate) fn copy_prefix(&self, until: Deadline, from: &str, to: &str) -> Result<Vec<(String, bool)>, Errno> {
+    /// Copies all objects below the prefix `from` to the prefix `to`. Returns their keys.
+    ///
+    /// # Errors
+    /// `EINVAL` if an object has a key that no request can name: then nothing was copied.
+    pub(crate) fn copy_prefix(&self, until: Deadline, from: &Key, to: &Key) -> Result<Vec<Key>, Errno> {
         self.calls.count(Counted::List);
-        let keys = async {
-            let mut list = self.operator.lister_with(from).recursive(true).await?;
-            let mut keys = Vec::new();
+        let paths = async {
+            let mut list = self.operator.lister_with(from.path()).recursive(true).await?;
+            let mut paths = Vec::new();
             while let Some(entry) = list.next().await {
-                let (key, metadata) = entry?.into_parts();
-                keys.push((key, metadata.is_dir()));
+                paths.push(entry?.path().to_owned());
             }
-            Ok(keys)
+            Ok(paths)
         };
-        let keys = self.ask(until, keys)?;
-        self.each(until, &keys, Counted::Copy, |operator, key, is_dir| {
-            let (target, can_copy) = (format!("{to}{}", key.strip_prefix(from).unwrap_or_default()), self.can.copy);
-            async move {
-                match (is_dir, can_copy) {
-                    (true, _) => operator.create_dir(&target).await,
-                    (false, true) => operator.copy(&key, &target).await.map(drop),
-                    (false, false) => operator.write(&target, operator.read(&key).await?).await.map(drop),
-                }
+        let key = |path: String| self.key(path).ok_or(Errno::EINVAL);
+        let keys = self.ask(until, paths)?.into_iter().map(key).collect::<Result<Vec<_>, _>>()?;
+        let moved = |key: &Key| key.below(from).and_then(|rest| Key::new(format!("{}{rest}", to.path())));
+        let pairs: Option<Vec<_>> = keys.iter().map(|key| Some((key.clone(), moved(key)?))).collect();
+        let can_copy = self.can.copy;
+        self.each(until, pairs.ok_or(Errno::EINVAL)?, Counted::Copy, |operator, (from, to)| async move {
+            match (from.is_dir(), can_copy) {
+                (true, _) => operator.create_dir(to.path()).await,
+                (false, true) => operator.copy(from.path(), to.path()).await.map(drop),
+                (false, false) => operator.write(to.path(), operator.read(from.path()).await?).await.map(drop),
             }
         })?;
         Ok(keys)
     }
 
     /// Removes the objects with these keys.
-    pub(crate) fn remove_all(&self, until: Deadline, keys: Vec<(String, bool)>) -> Result<(), Errno> {
+    pub(crate) fn remove_all(&self, until: Deadline, keys: Vec<Key>) -> Result<(), Errno> {
         // From below: a service with real directories removes only empty ones.
-        let (mut dirs, files): (Vec<_>, Vec<_>) = keys.into_iter().partition(|(_, is_dir)| *is_dir);
-        self.each(until, &files, Counted::Delete, |operator, key, _| async move { operator.delete(&key).await })?;
-        dirs.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
-        dirs.iter().try_for_each(|(key, _)| self.delete(until, key))
+        let (mut dirs, files): (Vec<_>, Vec<_>) = keys.into_iter().partition(Key::is_dir);
+        self.each(until, files, Counted::Delete, |operator, key| async move { operator.delete(key.path()).await })?;
+        dirs.sort_unstable_by(|a, b| b.cmp(a));
+        dirs.iter().try_for_each(|key| self.delete(until, key))
     }
 
-    /// Makes a request for each key, some requests at a time. Stops after an error.
-    fn each<F: Future<Output = opendal::Result<()>> + Send + 'static>(
+    /// Makes a request for each item, some requests at a time. Stops after an error.
+    fn each<T, F: Future<Output = opendal::Result<()>> + Send + 'static>(
         &self,
         until: Deadline,
-        keys: &[(String, bool)],
+        items: Vec<T>,
         kind: Counted,
-        request: impl Fn(Operator, String, bool) -> F,
+        request: impl Fn(Operator, T) -> F,
     ) -> Result<(), Errno> {
         let all = async {
             let mut running = JoinSet::new();
-            for (key, is_dir) in keys {
+            for item in items {
                 if running.len() == COPIES {
                     joined(running.join_next().await)?;
                 }
                 self.calls.count(kind);
-                running.spawn(request(self.operator.clone(), key.clone(), *is_dir));
+                running.spawn(request(self.operator.clone(), item));
             }
             while !running.is_empty() {
                 joined(running.join_next().await)?;
@@ -414,6 +418,40 @@ impl Store {
             Ok(())
         };
         self.ask(until, all)
+    }
+
+    /// Returns the key of an object that the store listed. `None`: no request can name it.
+    fn key(&self, path: String) -> Option<Key> {
+        let key = Key::new(path);
+        if key.is_none() && self.calls.count(Counted::Hidden) == 0 {
+            tracing::warn!(
+                "objects whose names begin or end with white space, or whose keys are not paths, cannot be requested and are not shown"
+            );
+        }
+        key
+    }
+
+    /// Returns the names of a listing of the prefix `dir`. Names that no file can have, or no request
+    /// can name, are left out.
+    async fn gather(&self, list: &mut Lister, dir: &Key, limit: usize) -> opendal::Result<Names> {
+        let mut names = Names { names: Vec::new(), has_marker: false, is_complete: true };
+        while let Some(entry) = list.next().await {
+            let (path, metadata) = entry?.into_parts();
+            if is_same(&path, dir.path()) {
+                names.has_marker = true;
+                continue;
+            }
+            if names.names.len() >= limit {
+                names.is_complete = false;
+                break;
+            }
+            let Some(key) = self.key(path) else { continue };
+            let name = key.below(dir).unwrap_or_default().trim_end_matches('/');
+            if is_name(name) {
+                names.names.push(ListedName { name: name.into(), found: found(&metadata) });
+            }
+        }
+        Ok(names)
     }
 }
 
@@ -428,27 +466,6 @@ fn joined(ended: Option<Result<opendal::Result<()>, tokio::task::JoinError>>) ->
 /// Returns whether two paths are the same but for a slash at the end.
 fn is_same(one: &str, other: &str) -> bool {
     one.trim_end_matches('/') == other.trim_end_matches('/')
-}
-
-/// Returns the names of a listing of the prefix `dir`. Leaves out names that no file can have.
-async fn gather(list: &mut Lister, dir: &str, limit: usize) -> opendal::Result<Names> {
-    let mut names = Names { names: Vec::new(), has_marker: false, is_complete: true };
-    while let Some(entry) = list.next().await {
-        let (path, metadata) = entry?.into_parts();
-        if is_same(&path, dir) {
-            names.has_marker = true;
-            continue;
-        }
-        if names.names.len() >= limit {
-            names.is_complete = false;
-            break;
-        }
-        let name = path.strip_prefix(dir).unwrap_or(&path).trim_end_matches('/');
-        if is_name(name) {
-            names.names.push(ListedName { name: name.into(), found: found(&metadata) });
-        }
-    }
-    Ok(names)
 }
 
 fn found(metadata: &Metadata) -> Found {

@@ -364,6 +364,44 @@ fn a_slow_store_is_waited_for_until_the_deadline() {
     assert_eq!(mounted.read("/file"), Err(Errno::ENOENT));
 }
 
+/// OpenDAL would request `name` in place of `name `, which is another object.
+#[test]
+fn an_object_whose_key_ends_in_white_space_stands_for_no_other() {
+    let server = Server::start();
+    let put = |key: &str, contents: &str| {
+        let path = server.object(key);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, contents).unwrap();
+    };
+    for key in ["name", "dir/f", "dir/g"] {
+        put(key, "right");
+    }
+    for key in ["name ", " name", "dir /f", "dir/g "] {
+        put(key, "other");
+    }
+    let mounted = mount(&server, LONG);
+    assert_eq!(mounted.names("/").unwrap(), ["dir", "dir ", "name"]);
+    assert_eq!(mounted.names("/dir").unwrap(), ["f", "g"]);
+    assert_eq!(mounted.calls.of(Counted::Hidden), 3);
+    for path in ["/name ", "/ name", "/dir/g "] {
+        assert_eq!(mounted.read(path), Err(Errno::ENOENT), "{path:?}");
+        assert_eq!(mounted.at.unlink(Base::CWD, path.as_bytes()), Err(Errno::ENOENT), "{path:?}");
+        assert_eq!(mounted.write(path, b"new"), Err(Errno::EINVAL), "{path:?}");
+        assert_eq!(mounted.rename("/dir/f", path), Err(Errno::EINVAL), "{path:?}");
+    }
+    assert_eq!(mounted.read("/dir /f"), Ok(b"other".to_vec()), "inside of a key, white space stays");
+    assert_eq!(mounted.at.unlink(Base::CWD, b"/dir /f"), Ok(()));
+    assert_eq!(mounted.at.rmdir(Base::CWD, b"/dir "), Ok(()));
+    // A directory moves with all its objects, or not at all.
+    let copying = mount_with(&server, "", ObjectOptions { copies_directories: true, ..ObjectOptions::default() });
+    assert_eq!(copying.rename("/dir", "/moved"), Err(Errno::EINVAL));
+    assert_eq!(copying.at.rmdir(Base::CWD, b"/dir"), Err(Errno::ENOTEMPTY));
+    assert_eq!(copying.names("/").unwrap(), ["dir", "name"]);
+    for key in ["name", "dir/f", "dir/g"] {
+        assert_eq!(std::fs::read(server.object(key)).unwrap(), b"right", "{key}");
+    }
+}
+
 /// Between the copy and the removal of a rename, the store has both names.
 #[test]
 fn a_listing_during_a_rename_is_not_kept() {
