@@ -159,7 +159,7 @@ impl Acting<'_> {
     }
 
     /// Takes the caller's groups. This comes before the change of the user, since only root may
-    /// change groups. Root's groups give root no rights.
+    /// change groups. If the caller is root, the groups stay: root has all rights without them.
     fn switch_groups(&mut self, request: &Request) -> Result<(), Errno> {
         let daemon = self.daemon;
         if request.uid != daemon.uid.as_raw() && !is_same(request.groups(), &daemon.groups) {

@@ -144,10 +144,10 @@ fn get<T>(body: NonNull<Body<T>>) -> PerCpuArc<T> {
     PerCpuArc { body, owned: PhantomData }
 }
 
-/// Drops references in the central count: adds `n`, and frees the body if that makes 0.
+/// Adds `n`, which is negative if references are dropped, to the central count, and frees the body if the count is 0 then.
 ///
 /// # Safety
-/// The caller returns a reference with this call and does not use the body after it.
+/// The caller gives up a reference with this call and does not use the body after it.
 #[cold]
 unsafe fn put_central<T>(body: NonNull<Body<T>>, n: i64) {
     // SAFETY: invariant 1: the reference that the caller returns still exists.

@@ -30,7 +30,7 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "NAME,NAME..", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// One seed and no box: takes an eighth of the time, keeps nothing, and writes the sections to standard output
+    /// Simulate only the unchanged machine, with one seed: takes an eighth of the time; write the sections to standard output, keep nothing
     #[arg(long)]
     quick: bool,
 

@@ -1,9 +1,10 @@
-//! The loads of the eras: the loads of the published figures, and `FxMark`'s.
+//! The workloads that run on the eras (the directory caches of Linux from several years, and Lightfoot's): those of the published
+//! figures, and `FxMark`'s.
 //!
 //! # What it is
 //! A [`Workload`] makes a tree in an era and then hands out workers; one [`step`](Worker::step) of
 //! a worker is one operation of the published measure. A workload uses an era only through its
-//! trait, so each runs on each. Its settings are [`Parameter`]s: numbers with a name, a unit,
+//! trait, so every workload runs on every era. Its settings are [`Parameter`]s: numbers with a name, a unit,
 //! bounds and a default; [`catalogue`] lists all.
 //!
 //! Time that a program spends on its own account is [`prim::cost`] inside a [`User`](prim::profile::Tag::User) scope:

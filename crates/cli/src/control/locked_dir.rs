@@ -68,7 +68,7 @@ impl LockedDir {
         Ok((listener, SocketFile { dir: self.path.clone(), path, file: (file.dev(), file.ino()) }))
     }
 
-    /// Removes the sockets to which no process listens, except those in use by their names.
+    /// Removes each socket to which no process listens, unless `is_used` returns true for the name of its file.
     pub(super) fn remove_dead(&self, is_used: impl Fn(&OsStr) -> bool) {
         for file in fs::read_dir(&self.path).into_iter().flatten().flatten() {
             if !is_used(&file.file_name()) {

@@ -29,7 +29,8 @@ pub(super) struct Trade {
 }
 
 impl Trade {
-    /// Notes a visit. Whether threads wait often: in one of eight visits, 64 times since this was last so.
+    /// Notes a visit. At each 64th visit that has waited, returns whether at least one of eight visits waited since the last
+    /// such answer; else returns false.
     pub(super) fn note(&mut self, has_waited: bool) -> bool {
         self.visits = self.visits.saturating_add(1);
         if !has_waited {

@@ -99,7 +99,7 @@ impl<'a> WalkEnd<'a> {
         inode.fresh_attr().map_or_else(|| self.stale_attr(), Ok)
     }
 
-    /// Returns the attributes, if they are stale.
+    /// Does the rest of [`WalkEnd::attr`] for stale attributes: requests them from the file system.
     ///
     /// # Errors
     /// As for [`WalkEnd::attr`].
@@ -162,11 +162,11 @@ impl<'a> WalkEnd<'a> {
         pinned.ok_or(Errno::EAGAIN)
     }
 
-    /// Takes a count on the mount, and a lock if no other thread has it: the directory's lock or,
-    /// if the directory is sharded, the lock of the name with the hash that `hash` returns. Under
-    /// the lock the directory has its name and is the directory that the walk found. Otherwise
-    /// counts as [`WalkEnd::pin`] does. (A ref-walk counts always: its end may take locks of
-    /// directories.)
+    /// Takes a reference on the mount, and tries to take a lock: the directory's lock or, if the
+    /// directory is sharded, the lock of the name with the hash that `hash` returns. While this
+    /// thread has the lock, the directory keeps the name by which the walk found it. If another
+    /// thread has the lock, and at the end of a ref-walk, which may take locks of directories, takes a
+    /// reference on the directory in place of the lock, as [`WalkEnd::pin`] does.
     ///
     /// # Errors
     /// The errors of [`WalkEnd::pin`].

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 /// Seed of every choice: the same tree gives the same paths.
 pub(crate) const SEED: u64 = 0x6c69_6768_7466_6f6f;
 
-/// A depth counts among the depths of a tree if it has so many files.
+/// The benchmark measures a depth of the tree only if at least this many files are at that depth.
 const FILES_AT_LEAST: usize = 50;
 
 /// Paths, each with a slash before and a NUL behind.

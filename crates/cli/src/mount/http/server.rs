@@ -158,7 +158,8 @@ impl Connection {
     }
 }
 
-/// Reads some more of a request; whether it has all up to the empty line, or as much as is read.
+/// Reads another piece of a request. Returns whether the request is complete up to the empty line, or as long as the server reads
+/// at most.
 fn read_some(stream: &OwnedFd, request: &mut Vec<u8>) -> rustix::io::Result<bool> {
     let mut piece = [0; 1024];
     let bytes = rustix::io::read(stream, &mut piece)?;

@@ -43,7 +43,8 @@ impl Inode {
         result
     }
 
-    /// [`Inode::update`] for changes of mode and owner, too. The caller then updates the directory's object word.
+    /// Updates as [`Inode::update`]; `f` may also change mode and owner. If the inode is a directory, the caller then updates
+    /// the object word of its dentry (the word with the inode's address and flags).
     pub(crate) fn update_rights<R>(&self, paths: &WholePaths, f: impl FnOnce(&mut Attr) -> R) -> R {
         let _held = self.seq.write_lock();
         let mut attr = self.load();
