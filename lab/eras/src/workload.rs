@@ -1,5 +1,5 @@
-//! The workloads that run on the eras (the directory caches of Linux from several years, and Lightfoot's): those of the published
-//! figures, and `FxMark`'s.
+//! The workloads that run on the eras (the directory caches of Linux from several years, and Lightfoot's): the workloads of
+//! the published figures, and `FxMark`'s.
 //!
 //! # What it is
 //! A [`Workload`] makes a tree in an era and then hands out workers; one [`step`](Worker::step) of
