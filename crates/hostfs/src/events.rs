@@ -43,7 +43,7 @@
 
 use crate::node::NameAt;
 use crate::settling::Settling;
-use crate::shared::Shared;
+use crate::shared::{Shared, is_watched};
 use crate::system;
 use crate::watches::Watches;
 use core::mem::MaybeUninit;
@@ -279,11 +279,15 @@ impl<'a> Reading<'a> {
             if !happened.appears && !happened.disappears() {
                 continue;
             }
+            let record = |node| self.shared.table.get(node);
             // An own change was made by one inode of the directory.
-            let is_own =
-                is_certain(&stat) && self.watches.is_own_result(at, node) && !self.shared.had_other_names(at.dir);
+            let has_one_inode = record(at.dir).is_none_or(|dir| !dir.had_other_names());
+            let is_own = is_certain(&stat) && self.watches.is_own_result(at, node) && has_one_inode;
             // The VFS caches its own new files until it is notified, but not all files are watched.
-            let is_watched = stat.as_ref().map_or(true, |stat| self.shared.is_watched(node.unwrap_or(0), stat));
+            let is_watched = match (&stat, node) {
+                (Ok(stat), Some(node)) => record(node).is_none_or(|node| is_watched(&node, stat)),
+                _ => true,
+            };
             if !(is_own && is_watched) {
                 self.watches.note_invalidation();
                 let is_removal = happened.is_removed && !happened.appears && !happened.is_moved;

@@ -95,9 +95,9 @@ pub(crate) fn birth(stat: &Statx) -> Option<i64> {
     (stat.stx_mask & StatxFlags::BTIME.bits() != 0).then(|| ns(&stat.stx_btime))
 }
 
-/// Returns whether the answer is about a file that has not exactly one name; no directory.
-pub(crate) fn has_other_names(stat: &Statx) -> bool {
-    u32::from(stat.stx_mode) & S_IFMT != S_IFDIR && stat.stx_nlink != 1
+/// Returns whether the attributes are of a directory.
+pub(crate) fn is_dir(stat: &Statx) -> bool {
+    u32::from(stat.stx_mode) & S_IFMT == S_IFDIR
 }
 
 /// Returns the device of a file.

@@ -12,7 +12,7 @@ use crate::caller::Daemon;
 use crate::closing::Closer;
 use crate::errno::errno;
 use crate::host::{self, Opening};
-use crate::identity::{Identities, dev_of, has_other_names};
+use crate::identity::{Identities, dev_of, is_dir};
 use crate::node::{Attached, NameAt, Node};
 use crate::opens::Opens;
 use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
@@ -28,7 +28,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use vfs::{Attr, Errno, Inode, Invalidator, NewInode, S_IFDIR, S_IFMT, Valid};
+use vfs::{Attr, Errno, Inode, Invalidator, NewInode, Valid};
 
 /// See the [module documentation](self).
 pub(crate) struct Shared {
@@ -229,11 +229,10 @@ impl Shared {
 
     /// Returns how long the host's answer about `node` in `dir` may be cached. `watches`: their number
     /// before the host was queried ([`Shared::watches_begun`]).
-    pub(crate) fn valid(&self, dir: &Node, node: u64, stat: &Statx, watches: u64) -> Valid {
-        let is_dir = u32::from(stat.stx_mode) & S_IFMT == S_IFDIR;
+    pub(crate) fn valid(&self, dir: &Node, node: &Node, stat: &Statx, watches: u64) -> Valid {
         // Another thread may have begun to watch the directory after its attributes were read.
-        let is_late = || is_dir && watches != self.watches_begun();
-        let is_watched = || self.watches.is_some() && self.is_watched(node, stat) && dir.state().watch != 0;
+        let is_late = || is_dir(stat) && watches != self.watches_begun();
+        let is_watched = || self.watches.is_some() && is_watched(node, stat) && dir.state().watch != 0;
         match self.options.policy {
             Revalidate::Ttl(_) if is_watched() && !is_late() => Valid::UntilInvalidated,
             policy => policy.valid(),
@@ -245,29 +244,12 @@ impl Shared {
         self.watches.as_ref().map_or(0, Watches::begun)
     }
 
-    /// Returns whether all changes of a file cause events, given that its directory is watched. A
-    /// change of entries changes their directory, which causes events only in the directory's own
-    /// watch. A change by another name of a file causes events only in the directory of that name;
-    /// by a descriptor whose name was removed, it causes none.
-    pub(crate) fn is_watched(&self, node: u64, stat: &Statx) -> bool {
-        let node = self.table.get(node);
-        if u32::from(stat.stx_mode) & S_IFMT == S_IFDIR {
-            node.is_some_and(|node| node.state().watch != 0 && !node.had_other_names())
-        } else {
-            !has_other_names(stat) && node.is_none_or(|node| !node.had_other_names())
-        }
-    }
-
-    /// See [`Node::had_other_names`].
-    pub(crate) fn had_other_names(&self, node: u64) -> bool {
-        self.table.get(node).is_some_and(|node| node.had_other_names())
-    }
-
     /// Lets the VFS look up all names of a watched file again, if the host has shown several names for
     /// the first time: the later answers are valid for a time only.
     pub(crate) fn note_names(&self, node: &Node, stat: &Statx) {
         if self.watches.is_some()
-            && has_other_names(stat)
+            && !is_dir(stat)
+            && stat.stx_nlink > 1
             && node.note_other_names()
             && let Some(invalidator) = self.invalidator.get()
         {
@@ -328,4 +310,13 @@ impl Shared {
             watches.add(dir, fd);
         }
     }
+}
+
+/// Returns whether all changes of a file cause events, given that its directory is watched. A
+/// change of entries changes their directory, which causes events only in the directory's own
+/// watch. A change by another name of a file causes events only in the directory of that name;
+/// by a descriptor whose name was removed, it causes none.
+pub(crate) fn is_watched(node: &Node, stat: &Statx) -> bool {
+    let has_watch = || if is_dir(stat) { node.state().watch != 0 } else { stat.stx_nlink == 1 };
+    !node.had_other_names() && has_watch()
 }

@@ -19,7 +19,7 @@
 //! # Where it comes from
 //! As the table of `lightfoot-pathfs`.
 
-use crate::identity::{Identities, dev_of};
+use crate::identity::{Identities, dev_of, is_dir};
 use crate::node::{Attached, Fds, Life, NameAt, Node, State};
 use core::hash::{BuildHasherDefault, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,7 +28,6 @@ use rustix::fs::Statx;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use vfs::{S_IFDIR, S_IFMT};
 
 /// Parts of the table, each with its lock.
 const SHARDS: usize = 64;
@@ -154,10 +153,9 @@ impl Table {
     /// pinned and now has a name again.
     pub(crate) fn note_sighting(&self, identities: &Identities, sighting: &Sighting<'_>) -> (Arc<Node>, bool) {
         let Sighting { stat, at, moves } = *sighting;
-        let is_dir = u32::from(stat.stx_mode) & S_IFMT == S_IFDIR;
         let mut was_moved = false;
         let (node, is_reachable) = self.record(identities, stat, at, |state| {
-            was_moved = is_dir && state.is_attached() && !state.is_at(at);
+            was_moved = is_dir(stat) && state.is_attached() && !state.is_at(at);
             if self.moves() != moves {
                 return false;
             }

@@ -93,7 +93,7 @@ impl ObjectFs {
         names.names.dedup_by(|a, b| a.name == b.name);
         let mut nodes = self.nodes.lock();
         // Names that this mount changed meanwhile may be missing, or removed.
-        let is_void = dir.facts().changed.is_some_and(|changed| began <= changed);
+        let is_void = dir.facts().changed_since(began);
         let mut listed = Vec::with_capacity(names.names.len());
         for entry in names.names {
             let node = nodes.known(dir.id, &entry.name, entry.found.is_dir(), self.ttl.is_zero() || is_void);

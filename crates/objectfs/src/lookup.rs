@@ -45,7 +45,7 @@ impl ObjectFs {
             }
             // Unless a change made that listing void.
             let mut facts = parent.facts();
-            facts.is_large = facts.changed.is_none_or(|changed| changed < began);
+            facts.is_large = !facts.changed_since(began);
         }
         let mut is_absent = false;
         if !names.is_empty() {
@@ -131,7 +131,7 @@ impl ObjectFs {
         let mut parent = first.id;
         for (at, name) in names.iter().enumerate() {
             // Only the first name is locked: the answer about the others may be older than a change by this mount.
-            if self.changed_since(parent, began) {
+            if self.nodes.lock().get(parent).is_none_or(|dir| dir.facts().changed_since(began)) {
                 break;
             }
             let found = if at + 1 == names.len() { last } else { &Found::Dir };
@@ -140,11 +140,6 @@ impl ObjectFs {
             parent = node.id;
         }
         self.new_inode(&first, &first.facts())
-    }
-
-    /// Returns whether this mount has changed names in `dir` since `began`.
-    fn changed_since(&self, dir: u64, began: Instant) -> bool {
-        self.nodes.lock().get(dir).is_none_or(|dir| dir.facts().changed.is_some_and(|changed| began <= changed))
     }
 
     /// Notes the answer to a request that began at `began`.

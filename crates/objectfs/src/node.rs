@@ -147,10 +147,16 @@ impl Drop for Leaving<'_> {
 }
 
 impl Facts {
+    /// Returns whether this mount has changed the file, or a name in the directory, since `began`: the
+    /// answer to a request that began then is void.
+    pub(crate) fn changed_since(&self, began: Instant) -> bool {
+        self.changed.is_some_and(|changed| began <= changed)
+    }
+
     /// Takes the answer to a request that began at `began`, unless this mount changed the file
     /// meanwhile.
     pub(crate) fn learn(&mut self, meta: &Meta, began: Instant) {
-        if self.changed.is_some_and(|changed| began <= changed) {
+        if self.changed_since(began) {
             return;
         }
         self.is_gone = false;
@@ -176,7 +182,7 @@ impl Facts {
     /// Notes that a request which began at `began` did not find the file, unless this mount changed
     /// the file meanwhile.
     pub(crate) fn lost(&mut self, began: Instant) {
-        if self.changed.is_none_or(|changed| began > changed) {
+        if !self.changed_since(began) {
             (self.is_gone, self.fetched) = (self.local.is_none(), None);
         }
     }

@@ -371,12 +371,16 @@ impl Store {
             }
             Ok(paths)
         };
-        let key = |path: String| self.key(path).ok_or(Errno::EINVAL);
-        let keys = self.ask(until, paths)?.into_iter().map(key).collect::<Result<Vec<_>, _>>()?;
-        let moved = |key: &Key| key.below(from).and_then(|rest| Key::new(format!("{}{rest}", to.path())));
-        let pairs: Option<Vec<_>> = keys.iter().map(|key| Some((key.clone(), moved(key)?))).collect();
+        let pair = |path: String| {
+            let key = self.key(path)?;
+            let moved = Key::new(format!("{}{}", to.path(), key.below(from)?))?;
+            Some((key, moved))
+        };
+        let pairs: Option<Vec<_>> = self.ask(until, paths)?.into_iter().map(pair).collect();
+        let pairs = pairs.ok_or(Errno::EINVAL)?;
+        let keys = pairs.iter().map(|(key, _)| key.clone()).collect();
         let can_copy = self.can.copy;
-        self.each(until, pairs.ok_or(Errno::EINVAL)?, Counted::Copy, |operator, (from, to)| async move {
+        self.each(until, pairs, Counted::Copy, |operator, (from, to)| async move {
             match (from.is_dir(), can_copy) {
                 (true, _) => operator.create_dir(to.path()).await,
                 (false, true) => operator.copy(from.path(), to.path()).await.map(drop),

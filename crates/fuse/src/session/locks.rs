@@ -224,8 +224,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the open file through which an owner sets locks. Opens the node if there is no such
-    /// file yet.
+    /// Returns the open file that the session uses to set the locks of this owner. At the owner's
+    /// first lock, opens the node.
     pub(super) fn locker(&self, LockOwner { node, owner, handle }: LockOwner) -> Result<Arc<OpenFile>, Errno> {
         if !self.options.locks {
             return Err(Errno::ENOSYS);

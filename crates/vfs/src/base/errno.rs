@@ -99,8 +99,8 @@ impl core::fmt::Display for Errno {
 impl core::error::Error for Errno {}
 
 impl From<Errno> for std::io::Error {
-    /// Converts the error. A cancelled call gets `ECANCELED`: the loops of `std::io` repeat a call that fails with `EINTR`, and this one
-    /// would fail for ever.
+    /// Converts the error. `EINTR` of a cancelled call becomes `ECANCELED`: the loops of `std::io` repeat
+    /// a call that fails with `EINTR`, and a cancelled call would fail each time.
     fn from(errno: Errno) -> Self {
         let is_cancelled = || Cancel::current().is_some_and(|cancel| cancel.is_cancelled());
         let is_final = errno == Errno::EINTR && is_cancelled();

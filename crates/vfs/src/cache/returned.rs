@@ -151,6 +151,7 @@ mod tests {
             assert_eq!(root.dentry().inode().unwrap().is_old(), !returns);
         }
     }
+
     #[test]
     fn a_reply_that_may_be_old_does_not_lengthen_the_time_of_newer_attributes() {
         let context: Context = Vfs::new(Aging { returns: false }).context();

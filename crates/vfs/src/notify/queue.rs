@@ -51,7 +51,7 @@ impl Queue {
         let is_last = event.kind == EventKind::Unmounted;
         let take_in = |waiting: &mut Waiting| {
             let is_first = waiting.take_in(event, self.capacity) && waiting.events.len() == 1;
-            waiting.bell.clone().filter(|_| is_first)
+            if is_first { waiting.bell.clone() } else { None }
         };
         let bell = if is_last { self.waiting.change(take_in) } else { self.waiting.change_for_one(take_in) };
         // A bell that is set after this finds the event queued.

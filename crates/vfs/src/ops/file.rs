@@ -75,7 +75,8 @@ impl OpenFile {
         Ok(Self { held, flags, cred, timeout, opened, listing: Mutex::new(None), owner: AtomicU64::new(0) })
     }
 
-    /// [`OpenFile::new`] for a file that existed before; truncates it if `flags` says so, even if it was not opened for writing.
+    /// Opens a file that existed before, as [`OpenFile::new`]. With `TRUNC`, truncates the file, also if it is not opened for
+    /// writing.
     #[inline]
     pub(crate) fn existing(
         held: PathRef,

@@ -191,9 +191,7 @@ impl Context {
             let found = self.in_parent_after(links, base, path, |entry, may_evict| {
                 entry.open_or_create(may_evict, flags, new, resolve)
             });
-            // Linux refuses a name with a slash behind it before it walks on.
-            let is_walked = Last::of(path).is_some_and(|last| !last.slash || last.kind != LastKind::Normal);
-            if found.is_err() && !base.resolve.is_plain() && is_walked {
+            if found.is_err() && !base.resolve.is_plain() {
                 self.check_end(links, base, path)?;
             }
             match found? {
@@ -213,6 +211,10 @@ impl Context {
     /// `EXDEV`.
     #[cold]
     fn check_end(&self, links: u32, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
+        // Linux refuses a name with a slash behind it before it walks on.
+        if Last::of(path).is_none_or(|last| last.slash && last.kind == LastKind::Normal) {
+            return Ok(());
+        }
         match self.resolve_after(links, base, path, false, |_| None, |_| Ok(())) {
             Err(Errno::EXDEV) => Err(Errno::EXDEV),
             _ => Ok(()),

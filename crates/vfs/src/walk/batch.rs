@@ -148,6 +148,9 @@ impl Context {
             let (resolve, links, follow) = (base.resolve, 0, false);
             let shortcut = Shortcut { tree, guard: &guard, table, state, resolve, links, follow };
             let rest = shortcut.read_many(paths, place, attr_of, &mut emit);
+            if rest.is_empty() {
+                return rest;
+            }
             let others: Vec<&[u8]> = rest.iter().map(|&at| paths[at]).collect();
             let unresolved = walk.interleaved(&others, place, |at, found| emit(rest[at], found));
             return unresolved.into_iter().map(|at| rest[at]).collect();
