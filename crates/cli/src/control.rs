@@ -17,7 +17,7 @@ mod status;
 
 pub(crate) use find::find;
 pub(crate) use locked_dir::remove_dead_socket;
-pub(crate) use status::{FileSystemStatus, HostStatus, LockStatus, ServedMount, Status};
+pub(crate) use status::{FileSystemStatus, HostStatus, LockStatus, ServedMount, Status, StoreStatus};
 
 use crate::command_error::CommandError;
 use fuse::message::{Reason, show};

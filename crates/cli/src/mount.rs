@@ -25,7 +25,7 @@ use crate::control::{ControlSocket, ServedMount};
 use crate::logging::{self, LogArguments};
 use crate::options;
 use crate::signals::{Signals, Woken};
-use crate::source::{Source, SourceAndSettings};
+use crate::source::{Handles, Source, SourceAndSettings, StoreHandle};
 use clap::Args;
 use daemon::Report;
 use error::ServeError;
@@ -134,8 +134,9 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
     overlap::check(&source, &mount.mountpoint)?;
     // The kernel has applied the umask of the caller to the modes in its requests.
     rustix::process::umask(rustix::fs::Mode::empty());
-    let mut hosts = Vec::new();
-    let tree = source.open(&mut |host| hosts.push(host))?;
+    let mut handles = Handles::default();
+    let tree = signals.cancel(|| source.open(&mut handles)).map_err(ServeError::Interrupted)??;
+    let Handles { hosts, stores } = handles;
     if settings.mount.session.no_open && !source.is_in_memory() {
         tracing::warn!("no_open ignored: a directory or a store must be notified when files are opened");
         settings.mount.session.no_open = false;
@@ -164,6 +165,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
         transport_kind: mounted.transport_kind().clone(),
         sources: source.sources(),
         hosts,
+        stores,
     });
     let _reporting = report_status(&served, metrics, mounted.device());
     match ready {
@@ -175,7 +177,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
         Ready::Hints(program) => hints::print(program, &served),
     }
     notify::ready(&format!("{} is mounted", mounted.mountpoint().display()));
-    wait(mounted, &mut signals)
+    wait(mounted, &mut signals, &served.stores)
 }
 
 /// Files of sockets that other processes request the status from, as long as this is kept.
@@ -195,7 +197,7 @@ fn report_status(mount: &Arc<ServedMount>, metrics: Option<HttpListener>, device
 }
 
 /// Waits until the mount has ended, and unmounts it at a signal.
-fn wait(mounted: Mounted, signals: &mut Signals) -> Result<(), ServeError> {
+fn wait(mounted: Mounted, signals: &mut Signals, stores: &[StoreHandle]) -> Result<(), ServeError> {
     let mut is_ending = false;
     loop {
         match signals.wait(mounted.end()).map_err(|error| ServeError::Signals(error.into()))? {
@@ -205,6 +207,7 @@ fn wait(mounted: Mounted, signals: &mut Signals) -> Result<(), ServeError> {
                 is_ending = true;
                 notify::stopping();
                 tracing::info!(signal, "unmounting");
+                stores.iter().for_each(StoreHandle::end);
                 if let Err(error) = mounted.unmount() {
                     tracing::error!(%error, "cannot unmount (a second signal ends the process and leaves a dead mount)");
                 }
@@ -212,6 +215,7 @@ fn wait(mounted: Mounted, signals: &mut Signals) -> Result<(), ServeError> {
         }
     }
     notify::stopping();
+    stores.iter().for_each(StoreHandle::end);
     mounted.wait().map_err(|error| ServeError::Server(error.into()))?;
     tracing::info!("unmounted");
     Ok(())

@@ -9,6 +9,8 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use vfs::Cancel;
 
 /// Receives INT, TERM and HUP, and survives XFSZ.
 pub(crate) struct Signals {
@@ -16,6 +18,10 @@ pub(crate) struct Signals {
     arrived: UnixStream,
     last: Arc<AtomicUsize>,
 }
+
+/// The number of the signal that ended a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interrupted(pub(crate) u8);
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +51,43 @@ impl Signals {
         Ok(Self { arrived, last })
     }
 
+    /// Runs `act`. A signal that arrives meanwhile cancels the calls that `act` makes, and is the
+    /// error.
+    ///
+    /// # Errors
+    /// The signal.
+    pub(crate) fn cancel<R>(&mut self, act: impl FnOnce() -> R) -> Result<R, Interrupted> {
+        let cancel = Cancel::new();
+        let done = thread::scope(|scope| {
+            let arrived = &self.arrived;
+            // Ends with `act`, as the other end is dropped. Without the pair, signals wait for `act`.
+            let pair = UnixStream::pair().ok();
+            let ends = pair.map(|(end, act_ended)| {
+                scope.spawn({
+                    let cancel = cancel.clone();
+                    move || {
+                        let mut fds = [PollFd::new(arrived, PollFlags::IN), PollFd::new(&act_ended, PollFlags::IN)];
+                        while poll(&mut fds, None) == Err(Errno::INTR) {}
+                        if !fds[0].revents().is_empty() {
+                            cancel.cancel();
+                        }
+                    }
+                });
+                end
+            });
+            let done = cancel.scope(act);
+            drop(ends);
+            done
+        });
+        if cancel.is_cancelled() { Err(Interrupted(self.number())) } else { Ok(done) }
+    }
+
+    /// Returns the number of the last signal.
+    fn number(&self) -> u8 {
+        // Relaxed: the number is all that the handler passes.
+        u8::try_from(self.last.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
     /// Waits for a signal, or for `end` to become readable. Of several signals it returns one.
     pub(crate) fn wait(&mut self, end: BorrowedFd<'_>) -> io::Result<Woken> {
         loop {
@@ -58,9 +101,7 @@ impl Signals {
                 return Ok(Woken::Ended);
             }
             if signalled && self.arrived.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0) {
-                // Relaxed: the number is all that the handler passes.
-                let number = u8::try_from(self.last.load(Ordering::Relaxed)).unwrap_or(0);
-                return Ok(Woken::Signal(number));
+                return Ok(Woken::Signal(self.number()));
             }
         }
     }

@@ -15,6 +15,8 @@ mod call_timeout;
 mod kernel;
 mod mounts_file;
 
+pub(crate) use bucket::StoreHandle;
+
 use crate::options::{OptionError, Owner, Place, Settings};
 use fuse::message::{Reason, show};
 use fuse::{Checks, Shown};
@@ -59,6 +61,15 @@ struct PlannedMount {
     settings: Settings,
     /// Where it was written, if not on the command line.
     origin: Option<Origin>,
+}
+
+/// Handles of the file systems in a tree that Lightfoot does not keep in memory.
+#[derive(Default)]
+pub(crate) struct Handles {
+    /// Of the directories of this machine, in the order of [`Source::directories`].
+    pub(crate) hosts: Vec<HostHandle>,
+    /// Of the stores.
+    pub(crate) stores: Vec<StoreHandle>,
 }
 
 /// The thing that a SOURCE names.
@@ -195,15 +206,14 @@ impl Source {
         &self.name
     }
 
-    /// Makes the tree. Its contexts have root's credentials. `add_host` receives a handle of each directory of this
-    /// machine, in the order of [`Source::directories`].
+    /// Makes the tree. Its contexts have root's credentials. Adds to `handles`.
     ///
     /// # Errors
     /// If a directory cannot be used, or a mount point inside the tree does not exist.
-    pub(crate) fn open(&self, add_host: &mut dyn FnMut(HostHandle)) -> Result<Vfs, SourceError> {
+    pub(crate) fn open(&self, handles: &mut Handles) -> Result<Vfs, SourceError> {
         let mut tree = None;
         for mount in &self.mounts {
-            self.add(&mut tree, mount, add_host)?;
+            self.add(&mut tree, mount, handles)?;
         }
         let vfs = tree.unwrap_or_else(|| Vfs::new(RamFs::new()));
         let context = vfs.context();
@@ -216,12 +226,7 @@ impl Source {
     }
 
     /// Makes the tree of its root, or mounts one of the others in it.
-    fn add(
-        &self,
-        tree: &mut Option<Vfs>,
-        mount: &PlannedMount,
-        add_host: &mut dyn FnMut(HostHandle),
-    ) -> Result<(), SourceError> {
+    fn add(&self, tree: &mut Option<Vfs>, mount: &PlannedMount, handles: &mut Handles) -> Result<(), SourceError> {
         let below = self.mounts.iter().rev().find(|other| other.is_above(mount));
         if let (Some(tree), Some(PlannedMount { kind: Kind::Ram, at: above, .. })) = (&*tree, below) {
             make_dirs(&tree.context(), mount.at.as_bytes(), above.len()).map_err(|errno| mount.cannot_mount(errno))?;
@@ -230,13 +235,17 @@ impl Source {
             Kind::Ram => mount.add_to(tree, RamFs::with_options(&mount.settings.ram)),
             Kind::Directory(path) => {
                 let host = mount.open_directory(path)?;
-                add_host(host.handle());
+                handles.hosts.push(host.handle());
                 match mount.call_timeout(path) {
                     Some(timeout) => mount.add_to(tree, Bounded::of(Box::new(host), timeout)),
                     None => mount.add_to(tree, host),
                 }
             }
-            Kind::Objects(url) => mount.add_to(tree, bucket::open(mount, url).map_err(|problem| mount.wrong(problem))?),
+            Kind::Objects(url) => {
+                let store = bucket::open(mount, url).map_err(|problem| mount.wrong(problem))?;
+                handles.stores.push(StoreHandle::new(url, &store));
+                mount.add_to(tree, store)
+            }
         };
         added.map_err(|errno| match errno {
             Errno::ENOENT | Errno::ENOTDIR => {

@@ -3,11 +3,16 @@
 //! Without `keys`, the credentials come from where AWS's own tools take them: the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
 //! `AWS_SESSION_TOKEN`, `AWS_PROFILE`), the files in `~/.aws`, the role of a container or of a machine.
 
+pub(crate) mod cursor;
+pub(crate) mod page;
+mod transport;
+
+use crate::calls::Calls;
 use core::fmt;
 use core::time::Duration;
 use opendal::services::S3;
 use opendal::{HttpTransporter, Operator};
-use opendal_http_transport_reqwest::ReqwestTransport;
+use transport::Transport;
 
 /// The scheme of a bucket's URL.
 const SCHEME: &str = "s3://";
@@ -59,18 +64,24 @@ impl fmt::Debug for Keys {
 pub enum BucketError {
     /// Not `s3://BUCKET` or `s3://BUCKET/PREFIX`.
     Url,
+    /// A directory bucket of S3 Express, whose requests and listings differ.
+    DirectoryBucket,
     /// The server's name, the region or the credentials cannot be used.
     Config(opendal::Error),
     /// HTTP cannot be used.
     Http(reqwest::Error),
+    /// The threads for the requests cannot be started.
+    Threads(std::io::Error),
 }
 
 impl fmt::Display for BucketError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Url => f.write_str("not the URL of a bucket (use s3://BUCKET or s3://BUCKET/PREFIX)"),
+            Self::DirectoryBucket => f.write_str("directory buckets of S3 Express are not supported"),
             Self::Config(error) => write!(f, "{error}"),
             Self::Http(error) => write!(f, "{error}"),
+            Self::Threads(error) => write!(f, "cannot start threads: {error}"),
         }
     }
 }
@@ -81,7 +92,7 @@ impl Bucket {
     /// Returns the bucket and prefix of a URL.
     ///
     /// # Errors
-    /// [`BucketError::Url`].
+    /// [`BucketError::Url`], [`BucketError::DirectoryBucket`].
     pub fn parse(url: &str) -> Result<Self, BucketError> {
         let rest = url.strip_prefix(SCHEME).ok_or(BucketError::Url)?;
         let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -91,31 +102,34 @@ impl Bucket {
         if name.is_empty() || !name.bytes().all(is_name) || !is_prefix {
             return Err(BucketError::Url);
         }
+        if name.ends_with("--x-s3") {
+            return Err(BucketError::DirectoryBucket);
+        }
         Ok(Self { name: name.into(), prefix: prefix.into(), endpoint: None, region: None, keys: None })
     }
 
-    /// Returns an operator over the bucket. Makes no request.
+    /// Returns an operator over the bucket, whose requests `calls` counts. Makes no request.
     ///
     /// # Errors
     /// If the endpoint is not a URL.
-    pub fn operator(&self) -> Result<Operator, BucketError> {
+    pub(crate) fn operator(&self, timeout: Duration, calls: &Calls) -> Result<Operator, BucketError> {
         // This fails if the process has installed a provider already, which also works.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let given = |option: &Option<String>, name: &str| {
             option.clone().or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
         };
         let region = given(&self.region, "AWS_REGION").unwrap_or_else(|| REGION.into());
-        let mut service = S3::default().bucket(&self.name).root(&format!("/{}", self.prefix)).region(&region);
-        if let Some(endpoint) = given(&self.endpoint, "AWS_ENDPOINT_URL") {
+        let endpoint = given(&self.endpoint, "AWS_ENDPOINT_URL");
+        let keys = self.keys.as_ref().map(|keys| (&*keys.access_key, &*keys.secret_key));
+        let transport = Transport::new(endpoint.as_deref(), timeout, calls.clone()).map_err(BucketError::Http)?;
+        let transport = HttpTransporter::new(transport.signing(&region, keys));
+        let service = S3::default().bucket(&self.name).root(&format!("/{}", self.prefix)).region(&region);
+        // The transport signs.
+        let mut service = service.skip_signature();
+        if let Some(endpoint) = endpoint {
             service = service.endpoint(&endpoint);
         }
-        if let Some(keys) = &self.keys {
-            service = service.access_key_id(&keys.access_key).secret_access_key(&keys.secret_key);
-        }
         let operator = Operator::new(service).map_err(BucketError::Config)?;
-        let client =
-            reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).build().map_err(BucketError::Http)?;
-        let transport = HttpTransporter::new(ReqwestTransport::new(client));
         let context = operator.base_context().with_http_transport(transport);
         Ok(operator.with_context(context))
     }
@@ -137,6 +151,7 @@ mod tests {
             ("s3://b/../c", None),
             ("s3://b/ a", None),
             ("s3://b?x", None),
+            ("s3://b--use1-az4--x-s3", None),
             ("http://b", None),
         ];
         for (url, expected) in cases {

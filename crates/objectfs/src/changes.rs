@@ -5,11 +5,11 @@
 //! its name is loaded into its buffer first.
 
 use crate::buffer::Buffer;
+use crate::deadline::Deadline;
 use crate::key::{Key, text};
 use crate::node::{Facts, Node};
 use crate::nodes::ROOT;
 use crate::object_fs::ObjectFs;
-use crate::store::Deadline;
 use parking_lot::MutexGuard;
 use std::time::Instant;
 use vfs::{Attr, Errno, Rename, RenameFlags, S_IFDIR, S_IFREG};

@@ -6,13 +6,14 @@
 //! a writer drops the buffer.
 
 use crate::buffer::Buffer;
+use crate::deadline::Deadline;
 use crate::key::Key;
 use crate::listing::DirList;
 use crate::meta::Meta;
 use crate::node::{Local, Node, is_fresh};
 use crate::object_fs::ObjectFs;
 use crate::reader::Reader;
-use crate::store::{Deadline, Found};
+use crate::store::Found;
 use std::sync::Arc;
 use std::time::Instant;
 use vfs::{Attr, Errno, Inode, Open, OpenFlags, OpenState, Opened, Position, Request, SetAttr, SetTime, Written};

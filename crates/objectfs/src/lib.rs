@@ -47,8 +47,10 @@ mod blocks;
 #[cfg(feature = "s3")]
 mod bucket;
 mod buffer;
+mod calls;
 mod changes;
 mod contents;
+mod deadline;
 mod errors;
 mod failures;
 mod key;
@@ -64,9 +66,10 @@ mod store;
 
 #[cfg(feature = "s3")]
 pub use bucket::{Bucket, BucketError, Keys};
+pub use calls::{Calls, Counted};
 pub use object_fs::ObjectFs;
 pub use options::ObjectOptions;
-pub use store::{Calls, Counted};
+pub use store::Ending;
 
 /// OpenDAL, whose operators this crate takes.
 pub use opendal;

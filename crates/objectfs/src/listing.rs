@@ -5,9 +5,9 @@
 //! their cookie. So a name has the same place in each listing. If the node has all names of the
 //! directory, and they are valid, a listing makes no request.
 
+use crate::deadline::Deadline;
 use crate::node::{Node, is_fresh};
 use crate::object_fs::ObjectFs;
-use crate::store::Deadline;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -3,11 +3,12 @@
 //! # Limitations
 //! A name that exists neither as an object nor as a prefix costs two requests.
 
+use crate::deadline::Deadline;
 use crate::key::{Key, text};
 use crate::node::{Node, is_fresh};
 use crate::nodes::Nodes;
 use crate::object_fs::ObjectFs;
-use crate::store::{Deadline, Found};
+use crate::store::Found;
 use std::sync::Arc;
 use std::time::Instant;
 use vfs::{Errno, NewInode, NextNames};

@@ -9,8 +9,9 @@
 //! to the store.
 
 use crate::buffer::Buffer;
+use crate::deadline::Deadline;
 use crate::meta::Meta;
-use crate::store::{Deadline, Found};
+use crate::store::Found;
 use core::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use std::time::Instant;

@@ -1,15 +1,20 @@
 //! The file system: the methods of the trait.
 
 use crate::blocks::Blocks;
+#[cfg(feature = "s3")]
+use crate::bucket::{Bucket, BucketError};
+use crate::calls::Calls;
+use crate::deadline::Deadline;
 use crate::failures::Failures;
 use crate::key::Key;
 use crate::node::{Facts, Node, left};
 use crate::nodes::{Nodes, ROOT};
 use crate::options::ObjectOptions;
-use crate::store::{Calls, Deadline, Store};
+use crate::store::{Ending, Store};
 use core::fmt;
 use core::time::Duration;
 use opendal::Operator;
+use opendal::layers::TimeoutLayer;
 use parking_lot::{Mutex, RwLock};
 use pathfs::HashOrder;
 use std::sync::Arc;
@@ -47,8 +52,24 @@ impl ObjectFs {
     /// # Errors
     /// If the threads cannot be started.
     pub fn new(operator: Operator, options: ObjectOptions) -> std::io::Result<Self> {
+        let timeout = TimeoutLayer::new().with_timeout(options.timeout).with_io_timeout(options.timeout);
+        Self::over(operator.layer(timeout), options, Calls::default())
+    }
+
+    /// Returns a file system over a bucket, as [`ObjectFs::new`] over an operator. Makes no request.
+    ///
+    /// # Errors
+    /// [`BucketError`], if the endpoint is not a URL, or the threads cannot be started.
+    #[cfg(feature = "s3")]
+    pub fn in_bucket(bucket: &Bucket, options: ObjectOptions) -> Result<Self, BucketError> {
+        let calls = Calls::default();
+        let operator = bucket.operator(options.timeout, &calls)?;
+        Self::over(operator, options, calls).map_err(BucketError::Threads)
+    }
+
+    fn over(operator: Operator, options: ObjectOptions, calls: Calls) -> std::io::Result<Self> {
         Ok(Self {
-            store: Store::new(operator, &options)?,
+            store: Store::new(operator, &options, calls)?,
             ttl: options.ttl / 2,
             moves: RwLock::new(()),
             nodes: Mutex::new(Nodes::new()),
@@ -60,7 +81,8 @@ impl ObjectFs {
         })
     }
 
-    /// Makes one request, to find out whether the store can be used.
+    /// Makes one request, to find out whether the store can be used. Takes at most
+    /// [`ObjectOptions::timeout`], with all tries.
     ///
     /// # Errors
     /// The store's error.
@@ -72,6 +94,12 @@ impl ObjectFs {
     #[must_use]
     pub fn calls(&self) -> Calls {
         self.store.calls.clone()
+    }
+
+    /// Returns the handle that bounds all requests when the process is about to end.
+    #[must_use]
+    pub fn ending(&self) -> Ending {
+        self.store.ending()
     }
 
     /// Returns the node of an inode.
@@ -133,6 +161,7 @@ impl FileSystem for ObjectFs {
             type_name: "objects".into(),
             names: NameStore::FileSystem(OwnNames { valid: self.valid(), remote: true, ..OwnNames::default() }),
             opens: Opens::Yes { flush: true },
+            is_cancellable: true,
             ..FsTraits::default()
         }
     }

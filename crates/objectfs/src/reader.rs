@@ -12,11 +12,11 @@
 //! the open file.
 
 use crate::blocks::{BLOCK, BlockKey};
+use crate::deadline::Deadline;
 use crate::key::Key;
 use crate::meta::Meta;
 use crate::node::Node;
 use crate::object_fs::ObjectFs;
-use crate::store::Deadline;
 use core::ops::Range;
 use opendal::Buffer;
 use parking_lot::{Mutex, MutexGuard};

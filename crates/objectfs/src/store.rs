@@ -1,10 +1,13 @@
 //! Requests to the store: each blocks its caller until the answer, an error after all retries, or the caller's deadline.
 //!
 //! # What it is
-//! OpenDAL's operator below its layers for timeouts and retries, and the threads that it runs on. Every request is counted once,
-//! whatever its retries and pages are.
+//! OpenDAL's operator below its layer for retries, and the threads that it runs on. Every request is counted once, whatever its
+//! retries and pages are. After [`Ending::begin`] no request takes longer than one try may take, so that a store which does not
+//! answer does not keep the process alive.
 
 use crate::buffer::Buffer as WriteBuffer;
+use crate::calls::{Calls, Counted};
+use crate::deadline::Deadline;
 use crate::errors::errno_of;
 use crate::key::{Key, is_name};
 use crate::meta::Meta;
@@ -12,95 +15,20 @@ use crate::options::{ObjectOptions, PART};
 use core::fmt;
 use core::future::Future;
 use core::ops::Range;
+use core::pin::pin;
 use core::time::Duration;
 use futures::StreamExt;
-use opendal::layers::{RetryLayer, TimeoutLayer};
+use futures::future::{Either, select};
+use opendal::layers::{RetryEvent, RetryLayer};
 use opendal::{Buffer, Capability, EntryMode, Error, ErrorKind, Lister, Metadata, Operator};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
-use vfs::{Errno, Request};
+use tokio::time::Instant;
+use vfs::Errno;
 
 /// How many requests are made at a time when a directory is copied.
 const COPIES: usize = 16;
-
-/// The kinds of requests that [`Calls`] counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Counted {
-    /// Attributes of an object.
-    Stat,
-    /// A listing, of all its pages.
-    List,
-    /// Bytes of an object.
-    Read,
-    /// A new object, of all its parts.
-    Write,
-    /// A copy inside the store.
-    Copy,
-    /// A removal.
-    Delete,
-    /// Not a request: an object in a listing that no request can name, and that is not shown.
-    Hidden,
-}
-
-/// Numbers of requests to the store, without retries.
-#[derive(Clone, Debug, Default)]
-pub struct Calls(Arc<[AtomicU64; 7]>);
-
-impl Calls {
-    /// Returns the number of requests of this kind so far.
-    #[must_use]
-    pub fn of(&self, kind: Counted) -> u64 {
-        self.0[kind as usize].load(Relaxed)
-    }
-
-    /// Returns the number of all requests so far.
-    #[must_use]
-    pub fn all(&self) -> u64 {
-        self.0[..Counted::Hidden as usize].iter().map(|count| count.load(Relaxed)).sum()
-    }
-
-    /// Counts, and returns the number before.
-    fn count(&self, kind: Counted) -> u64 {
-        self.0[kind as usize].fetch_add(1, Relaxed)
-    }
-}
-
-/// The end of the caller's wait for a request, in nanoseconds of `prim::clock::monotonic_ns`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline(Option<i64>);
-
-impl Deadline {
-    /// No deadline: the timeouts of the layers end each request.
-    pub(crate) const NONE: Self = Self(None);
-
-    pub(crate) fn of(request: &Request<'_>) -> Self {
-        Self(request.deadline)
-    }
-
-    /// Returns the time until the deadline.
-    pub(crate) fn left(self) -> Option<Duration> {
-        let left = |at: i64| u64::try_from(at.saturating_sub(prim::clock::monotonic_ns())).unwrap_or(0);
-        self.0.map(|at| Duration::from_nanos(left(at)))
-    }
-
-    /// Takes a lock by `lock`, or by `try_for` where there is a deadline.
-    ///
-    /// # Errors
-    /// `ETIMEDOUT`.
-    pub(crate) fn lock<G>(
-        self,
-        lock: impl FnOnce() -> G,
-        try_for: impl FnOnce(Duration) -> Option<G>,
-    ) -> Result<G, Errno> {
-        match self.left() {
-            None => Ok(lock()),
-            Some(left) => try_for(left).ok_or(Errno::ETIMEDOUT),
-        }
-    }
-}
 
 /// An object, or a prefix of some objects.
 #[derive(Clone, Debug)]
@@ -138,48 +66,86 @@ pub(crate) struct Store {
     runtime: Runtime,
     /// The most bytes of a file: [`ObjectOptions::max_file`].
     max_file: u64,
+    timeout: Duration,
+    ending: watch::Sender<Option<Instant>>,
     pub(crate) calls: Calls,
 }
 
+/// Ends a file system whose process wants to end, from another thread.
+#[derive(Clone, Debug)]
+pub struct Ending(watch::Sender<Option<Instant>>);
+
+impl Ending {
+    /// Lets no request to the store take longer than [`ObjectOptions::timeout`] from now on, with all
+    /// its tries. A caller that waits longer gets `ETIMEDOUT`.
+    pub fn begin(&self) {
+        self.0.send_modify(|since| _ = since.get_or_insert_with(Instant::now));
+    }
+}
+
 impl Store {
-    pub(crate) fn new(operator: Operator, options: &ObjectOptions) -> std::io::Result<Self> {
-        let threads = Builder::new_multi_thread().worker_threads(2).max_blocking_threads(16).enable_all().build()?;
-        let timeout = TimeoutLayer::new().with_timeout(options.timeout).with_io_timeout(options.timeout);
-        let retry = RetryLayer::new().with_max_times(options.retries).with_jitter();
+    pub(crate) fn new(operator: Operator, options: &ObjectOptions, calls: Calls) -> std::io::Result<Self> {
+        let runtime = Builder::new_multi_thread().worker_threads(2).max_blocking_threads(16).enable_all().build()?;
+        let (counts, can) = (calls.clone(), operator.info().capability());
+        let note = move |event: RetryEvent<'_>| {
+            counts.count(Counted::Retry);
+            tracing::debug!(error = %event.err, "a request to the store is repeated");
+        };
+        let retry = RetryLayer::new().with_max_times(options.retries).with_jitter().with_notify(note);
         let retry = retry.with_min_delay(Duration::from_millis(100)).with_max_delay(Duration::from_secs(2));
-        let can = operator.info().capability();
-        let (operator, max_file) = (operator.layer(timeout).layer(retry), options.max_file);
-        Ok(Self { operator, can, runtime: threads, max_file, calls: Calls::default() })
+        let (operator, ending) = (operator.layer(retry), watch::Sender::new(None));
+        let (max_file, timeout) = (options.max_file, options.timeout);
+        Ok(Self { operator, can, runtime, max_file, timeout, ending, calls })
     }
 
-    /// Waits for `call` up to the deadline.
+    pub(crate) fn ending(&self) -> Ending {
+        Ending(self.ending.clone())
+    }
+
+    /// Waits for `call`, as long as its caller waits.
     fn wait<T>(
         &self,
         until: Deadline,
         call: impl Future<Output = opendal::Result<T>>,
     ) -> Result<opendal::Result<T>, Errno> {
+        let began = Instant::now();
+        let ended = async {
+            let mut ending = self.ending.subscribe();
+            // The sender lives as long as `self`.
+            let since = ending.wait_for(Option::is_some).await.ok().and_then(|since| *since);
+            tokio::time::sleep_until(since.unwrap_or(began).max(began) + self.timeout).await;
+            Errno::ETIMEDOUT
+        };
         self.runtime.block_on(async {
-            match until.left() {
-                Some(left) => tokio::time::timeout(left, call).await.map_err(|_| Errno::ETIMEDOUT),
-                None => Ok(call.await),
+            let left = async { select(pin!(until.leave()), pin!(ended)).await.factor_first().0 };
+            match select(pin!(call), pin!(left)).await {
+                Either::Left((done, _)) => Ok(done),
+                Either::Right((errno, _)) => Err(errno),
             }
         })
     }
 
     fn ask<T>(&self, until: Deadline, call: impl Future<Output = opendal::Result<T>>) -> Result<T, Errno> {
         self.wait(until, call)?.map_err(|error| {
-            if error.kind() != ErrorKind::NotFound {
-                tracing::debug!(%error, "the store reports an error");
-            }
+            self.note(&error);
             errno_of(&error)
         })
+    }
+
+    /// Counts and logs an error.
+    fn note(&self, error: &Error) {
+        if error.kind() != ErrorKind::NotFound {
+            self.calls.count(Counted::Failure);
+            tracing::debug!(%error, "the store reports an error");
+        }
     }
 
     /// Lists some names. If this fails, returns the store's error in its own words.
     pub(crate) fn check(&self) -> opendal::Result<()> {
         self.calls.count(Counted::List);
-        self.runtime
-            .block_on(async { self.operator.lister_with("/").limit(1).await?.next().await.transpose().map(drop) })
+        let first = async { self.operator.lister_with("/").limit(1).await?.next().await.transpose().map(drop) };
+        let late = |errno| Error::new(ErrorKind::Unexpected, format!("the store did not answer in time ({errno})"));
+        self.wait(Deadline::within(self.timeout), first).map_err(late)?
     }
 
     /// Returns the object `key`, or `None` if there is none.
@@ -266,7 +232,10 @@ impl Store {
             Err(error) if matches!(error.kind(), ErrorKind::ConditionNotMatch | ErrorKind::RangeNotSatisfied) => {
                 Ok(None)
             }
-            Err(error) => Err(errno_of(&error)),
+            Err(error) => {
+                self.note(&error);
+                Err(errno_of(&error))
+            }
         }
     }
 

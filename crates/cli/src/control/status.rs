@@ -1,5 +1,6 @@
 //! The status of a mount, which its process reports.
 
+use crate::source::StoreHandle;
 use fuse::{NameStats, Op, Session, Snapshot, TransportKind};
 use hostfs::HostHandle;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub(crate) struct ServedMount {
     pub(crate) sources: Vec<(PathBuf, String)>,
     /// Directories of this machine in the tree.
     pub(crate) hosts: Vec<(PathBuf, HostHandle)>,
+    /// Stores in the tree.
+    pub(crate) stores: Vec<StoreHandle>,
 }
 
 /// The status of a mount.
@@ -65,6 +68,9 @@ pub(crate) struct Status {
     pub(crate) memory: MemoryStatus,
     /// Directories of this machine in the tree.
     pub(crate) hosts: Vec<HostStatus>,
+    /// Object stores in the tree.
+    #[serde(default)]
+    pub(crate) stores: Vec<StoreStatus>,
 }
 
 /// A file system of the tree. Names and their hits are as in [`fuse::NameStats`].
@@ -153,6 +159,17 @@ pub(crate) struct HostStatus {
     pub(crate) watches: u64,
 }
 
+/// An object store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StoreStatus {
+    /// Its URL.
+    pub(crate) url: String,
+    /// Requests by kind.
+    pub(crate) requests: Vec<(String, u64)>,
+    /// Retries, errors, bytes, hidden objects.
+    pub(crate) numbers: Vec<(String, u64)>,
+}
+
 impl ServedMount {
     /// Returns the current status of the mount. Visits each entry of the cache, which takes some
     /// milliseconds for a million entries.
@@ -182,6 +199,7 @@ impl ServedMount {
             rcu: RcuStatus { grace_periods, deferred_callbacks, deferred_bytes, stalls, longest_grace_period_ns },
             memory: memory(),
             hosts: self.hosts.iter().map(|(path, handle)| host(&path.to_string_lossy(), handle)).collect(),
+            stores: self.stores.iter().map(StoreStatus::of).collect(),
         }
     }
 
@@ -252,6 +270,31 @@ impl FileSystemStatus {
     }
 }
 
+impl StoreStatus {
+    fn of(store: &StoreHandle) -> Self {
+        let [requests, numbers] = store.numbers();
+        Self { url: store.url().into(), requests, numbers }
+    }
+
+    /// Returns the counts since `earlier`, an older status of the same store.
+    fn since(&self, earlier: &Self) -> Self {
+        let since = |now: &[(String, u64)], before: &[(String, u64)]| {
+            let change = |(name, value): &(String, u64)| (name.clone(), value.saturating_sub(find(before, name)));
+            now.iter().map(change).collect()
+        };
+        Self {
+            url: self.url.clone(),
+            requests: since(&self.requests, &earlier.requests),
+            numbers: since(&self.numbers, &earlier.numbers),
+        }
+    }
+
+    /// Returns a number by its name.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        find(&self.numbers, name)
+    }
+}
+
 /// Returns the figures of all file systems together by name; names of counters end in `_total`.
 fn cache(tree: &CacheStats, file_systems: &[FileSystemStatus]) -> Vec<(String, u64)> {
     let &CacheStats { entries, table_bytes, buckets, .. } = tree;
@@ -312,8 +355,13 @@ impl Status {
             let before = earlier.locks.iter().find(|before| before.name == now.name);
             before.map_or_else(|| now.clone(), |before| now.since(before))
         });
+        let stores = self.stores.iter().map(|now| {
+            let before = earlier.stores.iter().find(|before| before.url == now.url);
+            before.map_or_else(|| now.clone(), |before| now.since(before))
+        });
+        let stores = stores.collect();
         let (snapshot, file_systems) = (self.snapshot.since(&earlier.snapshot), file_systems.collect());
-        Self { snapshot, file_systems, locks: locks.collect(), ..self.clone() }
+        Self { snapshot, file_systems, locks: locks.collect(), stores, ..self.clone() }
     }
 
     /// Returns a figure of the caches, by name.

@@ -4,6 +4,7 @@ use crate::command_error::CommandError;
 use crate::control::ControlError;
 use crate::logging::LogError;
 use crate::options::OptionError;
+use crate::signals::Interrupted;
 use crate::source::SourceError;
 use fuse::MountError;
 use fuse::message::{Reason, show};
@@ -82,6 +83,10 @@ pub(crate) enum ServeError {
     #[error("the connection to the kernel failed: {0} (the mount has ended)")]
     Server(Reason),
 
+    /// A signal arrived before the mount.
+    #[error("ended by signal {} before the mount", .0.0)]
+    Interrupted(Interrupted),
+
     /// A second signal arrived before all files were closed.
     #[error("killed by a second signal; files still open are lost")]
     Killed(u8),
@@ -95,7 +100,7 @@ impl CommandError for ServeError {
     fn status(&self) -> u8 {
         match self {
             Self::Child { status, .. } | Self::Reported(status) => *status,
-            Self::Killed(signal) => 128 + signal,
+            Self::Killed(signal) | Self::Interrupted(Interrupted(signal)) => 128 + signal,
             Self::Control(error) => error.status(),
             Self::Mount(MountError::Kernel { .. } | MountError::NoRing { .. } | MountError::NoRoot(_)) => 1,
             Self::Mount(MountError::Stale { .. }) => 1,

@@ -6,14 +6,48 @@ use super::{PlannedMount, Problem};
 pub(super) const S3: &str = "s3://";
 
 #[cfg(feature = "s3")]
+pub(crate) use built_in::StoreHandle;
+#[cfg(feature = "s3")]
 pub(super) use built_in::{check, open};
+#[cfg(not(feature = "s3"))]
+pub(crate) use left_out::StoreHandle;
 #[cfg(not(feature = "s3"))]
 pub(super) use left_out::{check, open};
 
 #[cfg(feature = "s3")]
 mod built_in {
     use super::{PlannedMount, Problem};
-    use objectfs::{Bucket, ObjectFs, ObjectOptions};
+    use objectfs::{Bucket, Calls, Counted, Ending, ObjectFs, ObjectOptions};
+
+    /// A store in the tree.
+    pub(crate) struct StoreHandle {
+        url: String,
+        calls: Calls,
+        ending: Ending,
+    }
+
+    impl StoreHandle {
+        pub(in super::super) fn new(url: &str, fs: &ObjectFs) -> Self {
+            Self { url: url.into(), calls: fs.calls(), ending: fs.ending() }
+        }
+
+        /// Returns the URL of the store.
+        pub(crate) fn url(&self) -> &str {
+            &self.url
+        }
+
+        /// Returns the numbers of requests by kind, and the other numbers.
+        pub(crate) fn numbers(&self) -> [Vec<(String, u64)>; 2] {
+            let number = |kind: Counted| (kind.name().to_owned(), self.calls.of(kind));
+            let (requests, others) = Counted::ALL.into_iter().partition::<Vec<_>, _>(|kind| kind.is_request());
+            [requests, others].map(|kinds| kinds.into_iter().map(number).collect())
+        }
+
+        /// Lets no request take longer than one try, as the process ends.
+        pub(crate) fn end(&self) {
+            self.ending.begin();
+        }
+    }
 
     pub(in super::super) fn check(url: &str) -> Result<(), Problem> {
         Bucket::parse(url).map(drop).map_err(|error| Problem::Objects { url: url.into(), reason: error.to_string() })
@@ -35,8 +69,7 @@ mod built_in {
             copies_directories: settings.copies_directories,
             ..usual
         };
-        let operator = bucket.operator().map_err(|error| failed(error.to_string()))?;
-        let fs = ObjectFs::new(operator, options).map_err(|error| failed(error.to_string()))?;
+        let fs = ObjectFs::in_bucket(&bucket, options).map_err(|error| failed(error.to_string()))?;
         // A message has one line, and an error of OpenDAL several.
         fs.check().map_err(|error| failed(error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")))?;
         Ok(fs)
@@ -47,6 +80,25 @@ mod built_in {
 mod left_out {
     use super::{PlannedMount, Problem};
     use lightfoot::RamFs;
+
+    /// A store in the tree, which has none: the check of the source fails first.
+    pub(crate) struct StoreHandle;
+
+    impl StoreHandle {
+        pub(in super::super) fn new(_: &str, _: &RamFs) -> Self {
+            Self
+        }
+
+        pub(crate) fn url(&self) -> &'static str {
+            ""
+        }
+
+        pub(crate) fn numbers(&self) -> [Vec<(String, u64)>; 2] {
+            Default::default()
+        }
+
+        pub(crate) fn end(&self) {}
+    }
 
     pub(in super::super) fn check(url: &str) -> Result<(), Problem> {
         Err(Problem::NotBuiltIn(url.into()))

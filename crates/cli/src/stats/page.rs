@@ -1,7 +1,7 @@
 //! The status of a mount as tables of text.
 
 use super::units::{bytes, grouped, per_second, percent, rate, time, utc};
-use crate::control::{FileSystemStatus, HostStatus, LockStatus, Status};
+use crate::control::{FileSystemStatus, HostStatus, LockStatus, Status, StoreStatus};
 use fuse::{Gauge, Op, OpStats};
 
 /// The error of a lookup of a name that does not exist.
@@ -175,7 +175,24 @@ fn process(status: &Status) -> String {
         format!("to free {} ({})", grouped(rcu.deferred_callbacks), bytes(rcu.deferred_bytes)),
         format!("stalls {}", grouped(rcu.stalls)),
     ];
-    line("memory", &resident) + &line("rcu", &rcu) + &status.hosts.iter().map(host).collect::<String>()
+    line("memory", &resident)
+        + &line("rcu", &rcu)
+        + &status.hosts.iter().map(host).collect::<String>()
+        + &status.stores.iter().map(store).collect::<String>()
+}
+
+fn store(store: &StoreStatus) -> String {
+    let all = store.requests.iter().map(|(_, count)| count).sum();
+    let kinds = store.requests.iter().map(|(kind, count)| format!("{kind} {}", grouped(*count)));
+    let number = |name: &str| grouped(store.number(name));
+    let figures = [store.url.clone(), format!("requests {}", grouped(all))].into_iter().chain(kinds).chain([
+        format!("retries {}", number("retries")),
+        format!("errors {}", number("errors")),
+        format!("sent {}", bytes(store.number("sent_bytes"))),
+        format!("received {}", bytes(store.number("received_bytes"))),
+        format!("hidden objects {}", number("hidden")),
+    ]);
+    line("store", &figures.collect::<Vec<_>>())
 }
 
 fn host(host: &HostStatus) -> String {

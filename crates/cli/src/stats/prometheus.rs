@@ -1,7 +1,7 @@
 //! The status of a mount as a page for Prometheus: the session's families, and the families of
 //! caches, RCU, process and directories.
 
-use crate::control::{FileSystemStatus, HostStatus, LockStatus, Status};
+use crate::control::{FileSystemStatus, HostStatus, LockStatus, Status, StoreStatus};
 use fuse::prometheus::FamilyKind::{self, Counter, Gauge};
 use fuse::prometheus::Page;
 use std::time::Duration;
@@ -28,6 +28,7 @@ pub(crate) fn text(status: &Status) -> String {
     figures.iter().for_each(|(name, kind, help, value)| page.family(name, *kind, help).sample(&[], value));
     write_locks(&status.locks, &mut page);
     write_hosts(&status.hosts, &mut page);
+    write_stores(&status.stores, &mut page);
     page.into_text()
 }
 
@@ -70,6 +71,29 @@ fn write_locks(locks: &[LockStatus], page: &mut Page) {
     locks
         .iter()
         .for_each(|lock| family.sample(&[("lock", &lock.name)], Duration::from_nanos(lock.waited_ns).as_secs_f64()));
+}
+
+fn write_stores(stores: &[StoreStatus], page: &mut Page) {
+    if stores.is_empty() {
+        return;
+    }
+    let mut family = page.family("lightfoot_store_requests_total", Counter, "Requests to the store, without retries");
+    for store in stores {
+        for (kind, count) in &store.requests {
+            family.sample(&[("source", &store.url), ("kind", kind)], count);
+        }
+    }
+    let figures = [
+        ("lightfoot_store_retries_total", "Further tries of requests to the store", "retries"),
+        ("lightfoot_store_errors_total", "Requests to the store that failed after all tries", "errors"),
+        ("lightfoot_store_sent_bytes_total", "Bytes sent to the store", "sent_bytes"),
+        ("lightfoot_store_received_bytes_total", "Bytes received from the store", "received_bytes"),
+        ("lightfoot_store_hidden_total", "Listed objects that no request can name", "hidden"),
+    ];
+    for (name, help, number) in figures {
+        let mut family = page.family(name, Counter, help);
+        stores.iter().for_each(|store| family.sample(&[("source", &store.url)], store.number(number)));
+    }
 }
 
 fn write_hosts(hosts: &[HostStatus], page: &mut Page) {

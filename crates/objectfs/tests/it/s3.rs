@@ -1,6 +1,8 @@
 //! The file system over a real server for S3: what it requests, what others see of it, and what it does when the server fails.
 
+mod hostile;
 mod server;
+mod stranger;
 
 use hyper::Method;
 use lightfoot_objectfs::{Bucket, Calls, Counted, Keys, ObjectFs, ObjectOptions};
@@ -24,7 +26,7 @@ fn mount_with(server: &Server, prefix: &str, options: ObjectOptions) -> Mounted 
     let mut bucket = Bucket::parse(&format!("s3://{BUCKET}/{prefix}")).expect("a URL");
     bucket.endpoint = Some(server.endpoint.clone());
     bucket.keys = Some(Keys { access_key: KEYS.0.into(), secret_key: KEYS.1.into() });
-    let fs = ObjectFs::new(bucket.operator().expect("an operator"), options).expect("threads");
+    let fs = ObjectFs::in_bucket(&bucket, options).expect("an operator");
     fs.check().expect("a bucket");
     let calls = fs.calls();
     let vfs = Vfs::new(fs);

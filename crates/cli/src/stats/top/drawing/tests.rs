@@ -54,6 +54,7 @@ fn status(rounds: u64) -> Status {
         rcu: Default::default(),
         memory: Default::default(),
         hosts: Vec::new(),
+        stores: Vec::new(),
     }
 }
 

@@ -1,0 +1,238 @@
+//! HTTP to a store: the layer below OpenDAL that trusts no server.
+//!
+//! # What it is
+//! The layer signs each request and sends it to the server of the bucket. The layer follows no redirect, since the
+//! other server would see the credentials, and its bytes would be served as contents. Each answer has a
+//! deadline for all its bytes, and a budget of bytes: the requested range for contents, 64 KiB for an
+//! error, 16 MiB for all else. A page of a listing is checked and written anew ([`page`](super::page)).
+//!
+//! # What it is not
+//! A place for retries: OpenDAL repeats a request whose error is temporary.
+
+use super::cursor::Cursor;
+use super::page;
+use crate::calls::{Calls, Counted};
+use core::net::IpAddr;
+use core::time::Duration;
+use futures::stream;
+use opendal::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter};
+use opendal_http_transport_reqwest::ReqwestTransport;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use reqsign_aws_v4::{Credential, DefaultCredentialProvider, RequestSigner, StaticCredentialProvider};
+use reqsign_core::{Context, OsEnv, ProvideCredentialChain, Signer};
+use reqsign_file_read_tokio::TokioFileRead;
+use reqwest::header::{CONTENT_LENGTH, HOST, HeaderMap, RANGE};
+use reqwest::{Method, StatusCode, redirect};
+use tokio::time::{Instant, timeout_at};
+
+/// The most bytes of an answer that has no contents of an object.
+const MAX_ANSWER: u64 = 16 << 20;
+
+/// The most bytes of an error.
+const MAX_ERROR: u64 = 64 << 10;
+
+/// The slowest rate in bytes a second at which contents may come and go.
+const SLOWEST: u64 = 32 << 10;
+
+/// The characters that a query cannot have.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+type Request = http::Request<Buffer>;
+type Response = http::Response<HttpBody>;
+
+/// See the [module documentation](self).
+#[derive(Clone)]
+pub(crate) struct Transport {
+    inner: ReqwestTransport,
+    /// `None`: OpenDAL signs, or the request needs no signature.
+    signer: Option<Signer<Credential>>,
+    /// How long the head of an answer may take, and an answer without contents as a whole.
+    timeout: Duration,
+    /// Whether requests to other machines must be encrypted.
+    is_encrypted: bool,
+    calls: Calls,
+}
+
+/// The kind of an answer.
+enum Answer {
+    /// Contents, at most so many bytes.
+    Contents(u64),
+    /// A page of a listing of this prefix.
+    Page(String, Cursor),
+    Other,
+}
+
+impl Transport {
+    /// Returns the layer for a server at `endpoint`. It does not sign.
+    pub(crate) fn new(endpoint: Option<&str>, timeout: Duration, calls: Calls) -> reqwest::Result<Self> {
+        let client = reqwest::Client::builder()
+            .connect_timeout(timeout.min(Duration::from_secs(10)))
+            .redirect(redirect::Policy::none())
+            .build()?;
+        let is_encrypted = endpoint.is_none_or(|endpoint| !endpoint.starts_with("http://"));
+        Ok(Self { inner: ReqwestTransport::new(client), signer: None, timeout, is_encrypted, calls })
+    }
+
+    /// Returns the layer that signs, with `keys`, or with the credentials of the environment.
+    pub(crate) fn signing(self, region: &str, keys: Option<(&str, &str)>) -> Self {
+        let context = Context::new()
+            .with_file_read(TokioFileRead)
+            .with_env(OsEnv)
+            .with_http_send(HttpTransporter::new(self.clone()));
+        let mut chain = ProvideCredentialChain::new().push(DefaultCredentialProvider::new());
+        if let Some((access_key, secret_key)) = keys {
+            chain = chain.push_front(StaticCredentialProvider::new(access_key, secret_key));
+        }
+        let signer = Signer::new(context, chain, RequestSigner::new("s3", region));
+        Self { signer: Some(signer), ..self }
+    }
+
+    /// Signs a request, if this layer signs.
+    async fn sign(&self, request: Request) -> opendal::Result<Request> {
+        let Some(signer) = &self.signer else { return Ok(request) };
+        let (mut head, body) = request.into_parts();
+        signer.sign(&mut head, None).await.map_err(|error| {
+            Error::new(ErrorKind::ConfigInvalid, "no credentials (set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)")
+                .with_temporary(error.is_retryable())
+                .set_source(error)
+        })?;
+        // The client adds it in the form of the version of HTTP.
+        head.headers.remove(HOST);
+        Ok(Request::from_parts(head, body))
+    }
+
+    /// Refuses a request that would pass other machines without encryption.
+    fn check(&self, uri: &http::Uri) -> opendal::Result<()> {
+        if self.is_encrypted && uri.scheme_str() != Some("https") && !is_near(uri.host().unwrap_or_default()) {
+            return Err(Error::new(ErrorKind::ConfigInvalid, "a request to the store would not be encrypted"));
+        }
+        Ok(())
+    }
+
+    /// Returns the body of an answer, which fails after `limit` bytes, and at the deadline.
+    fn bounded(&self, body: HttpBody, limit: u64, until: Instant) -> HttpBody {
+        let calls = self.calls.clone();
+        let parts = stream::try_unfold((body, limit, calls), move |(mut body, left, calls)| async move {
+            use opendal::raw::oio::ReadStream;
+            let part = timeout_at(until, body.read()).await.map_err(|_| late())??;
+            if part.is_empty() {
+                return Ok(None);
+            }
+            calls.add(Counted::Received, part.len() as u64);
+            let left = left.checked_sub(part.len() as u64).ok_or_else(too_long)?;
+            Ok(Some((part, (body, left, calls))))
+        });
+        HttpBody::new(Box::pin(parts), None)
+    }
+}
+
+impl HttpTransport for Transport {
+    async fn fetch(&self, request: Request) -> opendal::Result<Response> {
+        self.check(request.uri())?;
+        let (answer, request) = Answer::of(request)?;
+        let request = self.sign(request).await?;
+        let sent = request.body().len() as u64;
+        let time = |bytes: u64| self.timeout.saturating_add(Duration::from_secs(bytes / SLOWEST));
+        let begun = Instant::now();
+        self.calls.add(Counted::Sent, sent);
+        let response = timeout_at(begun + time(sent), self.inner.fetch(request)).await.map_err(|_| late())??;
+        let (mut head, body) = response.into_parts();
+        if head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED {
+            return Err(redirected(&head.headers));
+        }
+        let limit = match answer {
+            _ if !head.status.is_success() => MAX_ERROR,
+            Answer::Contents(len) => len,
+            Answer::Page(..) | Answer::Other => MAX_ANSWER,
+        };
+        // An hour for contents without a range.
+        let all = time(sent.saturating_add(limit.min(SLOWEST * 3600)));
+        let mut body = self.bounded(body, limit, begun + all);
+        if let Answer::Page(prefix, cursor) = answer
+            && head.status.is_success()
+        {
+            let page = page::rewrite(&body.to_buffer().await?.to_vec(), &prefix, cursor)?;
+            head.headers.remove(CONTENT_LENGTH);
+            body = HttpBody::new(Box::pin(stream::iter([Ok(Buffer::from(page))])), None);
+        }
+        Ok(Response::from_parts(head, body))
+    }
+}
+
+impl Answer {
+    /// Returns the kind of the answer, and the request as the server gets it: OpenDAL's, but a request
+    /// for a listing has `encoding-type=url`, since XML cannot have all characters of keys.
+    fn of(request: Request) -> opendal::Result<(Self, Request)> {
+        let query = request.uri().query().unwrap_or_default();
+        match *request.method() {
+            Method::GET if query.is_empty() => Ok((Self::Contents(range_len(request.headers())), request)),
+            Method::GET if query.starts_with("list-type=2") => {
+                let (mut prefix, mut cursor) = (String::new(), Cursor::default());
+                let mut sent = String::new();
+                for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+                    let mut value = percent_decode_str(value).decode_utf8_lossy().into_owned();
+                    match name {
+                        "prefix" => prefix.clone_from(&value),
+                        "continuation-token" => (cursor, value) = Cursor::parse(&value),
+                        _ => {}
+                    }
+                    sent += &format!("{name}={}&", utf8_percent_encode(&value, ESCAPED));
+                }
+                let (mut head, body) = request.into_parts();
+                head.uri = with_query(head.uri, &format!("{sent}encoding-type=url"))?;
+                Ok((Self::Page(prefix, cursor), Request::from_parts(head, body)))
+            }
+            _ => Ok((Self::Other, request)),
+        }
+    }
+}
+
+/// Returns the URI with another query.
+fn with_query(uri: http::Uri, query: &str) -> opendal::Result<http::Uri> {
+    let wrong = |_| Error::new(ErrorKind::Unexpected, "the request has no URL");
+    let target = format!("{}?{query}", uri.path());
+    let mut parts = uri.into_parts();
+    parts.path_and_query = Some(target.parse().map_err(wrong)?);
+    http::Uri::from_parts(parts).map_err(|_| Error::new(ErrorKind::Unexpected, "the request has no URL"))
+}
+
+/// Returns the number of bytes in the range of a request: `Range: bytes=FIRST-LAST`.
+fn range_len(headers: &HeaderMap) -> u64 {
+    let range = headers.get(RANGE).and_then(|range| range.to_str().ok()).and_then(|range| range.strip_prefix("bytes="));
+    let ends = range.and_then(|range| range.split_once('-'));
+    let len = |(first, last): (&str, &str)| Some(last.parse::<u64>().ok()?.checked_sub(first.parse().ok()?)? + 1);
+    ends.and_then(len).unwrap_or(u64::MAX)
+}
+
+/// Returns whether a host is this machine, or a service of the machine's provider that hands out
+/// credentials: these have no certificates.
+fn is_near(host: &str) -> bool {
+    match host.trim_matches(['[', ']']).parse() {
+        Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_link_local(),
+        Ok(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unique_local(),
+        Err(_) => host == "localhost",
+    }
+}
+
+/// Returns the error for an answer that names another server.
+#[cold]
+fn redirected(headers: &HeaderMap) -> Error {
+    let is_region =
+        |text: &&str| text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let region = headers.get("x-amz-bucket-region").and_then(|region| region.to_str().ok()).filter(is_region);
+    let message = match region {
+        Some(region) => format!("the bucket is in the region {region} (use region={region})"),
+        None => "the server redirects to another server (use the endpoint of the bucket)".to_owned(),
+    };
+    Error::new(ErrorKind::Unexpected, message)
+}
+
+#[cold]
+fn late() -> Error {
+    Error::new(ErrorKind::Unexpected, "the store did not answer in time").set_temporary()
+}
+
+#[cold]
+fn too_long() -> Error {
+    Error::new(ErrorKind::Unexpected, "the store sent more bytes than an answer may have")
+}
