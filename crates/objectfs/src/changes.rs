@@ -65,7 +65,8 @@ impl ObjectFs {
     /// Returns the key of a new name.
     fn new_key(&self, dir: u64, name: &str, is_dir: bool) -> Result<Key, Errno> {
         let dir = self.key_of(dir)?;
-        if is_dir { dir.dir(name) } else { dir.object(name) }.ok_or(Errno::EINVAL)
+        let key = if is_dir { dir.dir(name) } else { dir.object(name) }.ok_or(Errno::EINVAL)?;
+        if self.store.takes(&key) { Ok(key) } else { Err(Errno::ENAMETOOLONG) }
     }
 
     pub(crate) fn remove(&self, until: Deadline, dir: u64, name: &[u8], node: &Node) -> Result<(), Errno> {
@@ -114,7 +115,7 @@ impl ObjectFs {
     /// Loads a file that is about to lose its name, if it is open.
     fn keep_contents(&self, until: Deadline, node: &Node, content: &mut Option<Buffer>) -> Result<(), Errno> {
         if !node.is_dir && node.facts().opens > 0 {
-            self.load(until, node, content)?;
+            self.fill(until, node, content)?;
         }
         Ok(())
     }
@@ -143,7 +144,8 @@ impl ObjectFs {
             self.keep_contents(until, target, replaced)?;
         }
         let is_dirty = content.as_ref().is_some_and(|buffer| buffer.is_dirty);
-        let copied = if is_dirty { Err(Errno::EOPNOTSUPP) } else { self.store.copy(until, &from, &to) };
+        let size = node.facts().meta.as_ref().map_or(0, |meta| meta.size);
+        let copied = if is_dirty { Err(Errno::EOPNOTSUPP) } else { self.store.copy(until, &from, &to, size) };
         match copied {
             Err(Errno::EOPNOTSUPP) => self.write_as(until, node, &mut content, &to)?,
             Err(errno) => return Err(errno),
@@ -163,14 +165,12 @@ impl ObjectFs {
     /// Writes the contents of a file as another object.
     fn write_as(&self, until: Deadline, node: &Node, content: &mut Option<Buffer>, to: &Key) -> Result<(), Errno> {
         let was_loaded = content.is_some();
+        let from = self.key_of(node.id)?;
         let buffer = self.load(until, node, content)?;
-        let meta = self.store.put(until, to, buffer)?;
-        buffer.is_dirty = false;
-        let mut facts = node.facts();
-        facts.changed_to(meta);
+        self.put(until, node, (&from, to), buffer)?;
         if !was_loaded {
             *content = None;
-            facts.local = None;
+            node.facts().local = None;
         }
         Ok(())
     }

@@ -1,11 +1,14 @@
 //! Contents of files: opens, reads, the write buffer, and the moment at which it is written to the store.
 //!
 //! # What it is
-//! The first change of a file loads its object into a buffer, which all opens of the file then share. `close(2)`, `fsync(2)` and, of
-//! a file that nobody has open for writing, `truncate(2)` write the buffer as a whole. The last close by
-//! a writer drops the buffer.
+//! The first change of a file puts a buffer over its object, which all opens of the file then share. `close(2)`, `fsync(2)` and, of
+//! a file that nobody has open for writing, `truncate(2)` write the object anew: from the buffer and, where the buffer has no bytes,
+//! from the object itself, inside the store if the store can. The last close by a writer drops the buffer.
+//!
+//! The store replaces only the version of the object that the buffer lies over. If another program has written the object
+//! meanwhile, the call fails with `ESTALE`, and the object stays.
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Piece};
 use crate::deadline::Deadline;
 use crate::key::Key;
 use crate::listing::DirList;
@@ -14,9 +17,13 @@ use crate::node::{Local, Node, is_fresh};
 use crate::object_fs::ObjectFs;
 use crate::reader::Reader;
 use crate::store::Found;
+use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
 use vfs::{Attr, Errno, Inode, Open, OpenFlags, OpenState, Opened, Position, Request, SetAttr, SetTime, Written};
+
+/// How old the attributes of an object may be on which a writer begins.
+const RECENT: Duration = Duration::from_secs(1);
 
 /// The most tries to read an object that other programs keep replacing.
 const TRIES: u32 = 4;
@@ -56,13 +63,28 @@ impl ObjectFs {
     fn drop_buffer(&self, node: &Node) -> Result<(), Errno> {
         let _stays = self.moves.read();
         let mut content = node.content(Deadline::NONE)?;
-        let saved = self.upload(Deadline::NONE, node, &mut content);
-        let mut facts = node.facts();
-        if !facts.keeps_buffer() {
-            *content = None;
-            facts.local = None;
+        // A call has returned the error of a refusal.
+        let is_refused = content.as_ref().is_some_and(|buffer| buffer.is_refused);
+        let saved = if is_refused { Ok(()) } else { self.upload(Deadline::NONE, node, &mut content) };
+        if !node.facts().keeps_buffer() {
+            self.discard(node, &mut content);
         }
         saved
+    }
+
+    /// Drops the buffer. If it had changes, the kernel and the cache must forget them, too.
+    fn discard(&self, node: &Node, content: &mut Option<Buffer>) {
+        let had_changes = content.take().is_some_and(|buffer| buffer.is_dirty);
+        let mut facts = node.facts();
+        facts.local = None;
+        if had_changes && !facts.is_nameless {
+            facts.version += 1;
+            facts.fetched = None;
+            drop(facts);
+            if let Some(invalidator) = self.invalidator.get() {
+                invalidator.inode(node.id);
+            }
+        }
     }
 
     /// Writes the buffer to the store, if it has changes.
@@ -88,13 +110,30 @@ impl ObjectFs {
         if node.facts().is_nameless {
             return Ok(());
         }
-        let meta = self.store.put(until, &self.key_of(node.id)?, buffer)?;
-        buffer.is_dirty = false;
-        node.facts().changed_to(meta);
-        Ok(())
+        let key = self.key_of(node.id)?;
+        self.put(until, node, (&key, &key), buffer)
     }
 
-    /// Loads the object into the buffer, if there is none.
+    /// Writes the contents of a buffer over the object `from` as the object `to`.
+    pub(crate) fn put(
+        &self,
+        until: Deadline,
+        node: &Node,
+        (from, to): (&Key, &Key),
+        buffer: &mut Buffer,
+    ) -> Result<(), Errno> {
+        let put = self.store.put(until, (from, to), buffer, from == to);
+        let passes = |errno: &Errno| matches!(*errno, Errno::EIO | Errno::EAGAIN | Errno::ETIMEDOUT | Errno::EINTR);
+        let meta = put.inspect_err(|errno| buffer.is_refused = !passes(errno))?;
+        let version = {
+            let mut facts = node.facts();
+            facts.changed_to(meta.clone());
+            facts.version
+        };
+        buffer.stored(self.store.checks_versions(&meta).then_some((meta, version)))
+    }
+
+    /// Puts a buffer over the object, if there is none.
     pub(crate) fn load<'c>(
         &self,
         until: Deadline,
@@ -102,10 +141,13 @@ impl ObjectFs {
         content: &'c mut Option<Buffer>,
     ) -> Result<&'c mut Buffer, Errno> {
         if content.is_none() {
+            if !is_fresh(node.facts().fetched, self.ttl.min(RECENT)) && !node.facts().is_nameless {
+                self.fetch(until, node)?;
+            }
             for _ in 0..TRIES {
-                let (meta, _) = self.known_meta(until, node)?;
+                let (meta, version) = self.known_meta(until, node)?;
                 let key = self.key_of(node.id)?;
-                let loaded = match self.store.load(until, &key, &meta) {
+                let loaded = match self.store.load(until, &key, (&meta, version)) {
                     Err(Errno::ENOENT) if self.has_moved(node, &key)? => continue,
                     loaded => loaded.map_err(gone)?,
                 };
@@ -119,6 +161,14 @@ impl ObjectFs {
             }
         }
         content.as_mut().ok_or(Errno::EAGAIN)
+    }
+
+    /// Reads all contents of a file into its buffer: its object is about to be removed.
+    pub(crate) fn fill(&self, until: Deadline, node: &Node, content: &mut Option<Buffer>) -> Result<(), Errno> {
+        let buffer = self.load(until, node, content)?;
+        let Some((meta, _)) = buffer.origin.clone() else { return Ok(()) };
+        let key = self.key_of(node.id)?;
+        if self.store.fill(until, &key, &meta, buffer).map_err(gone)? { Ok(()) } else { Err(Errno::ESTALE) }
     }
 
     /// Returns the attributes that the store reported last, or reports now, and the version of the
@@ -184,7 +234,7 @@ impl ObjectFs {
             if node.facts().local.is_some()
                 && let Some(buffer) = node.content(until)?.as_mut()
             {
-                return buffer.read(offset, buf);
+                return self.read_buffer(until, &node, file, buffer, offset, buf);
             }
             match self.read_object(until, &node, file, offset, buf) {
                 Ok(Some(read)) => return Ok(read),
@@ -195,6 +245,35 @@ impl ObjectFs {
             }
         }
         Err(Errno::EAGAIN)
+    }
+
+    /// Reads from a buffer and, where the stored object shows through, from the object.
+    fn read_buffer(
+        &self,
+        until: Deadline,
+        node: &Node,
+        file: &Open<'_>,
+        buffer: &mut Buffer,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<usize, Errno> {
+        let mut done = 0;
+        for piece in buffer.pieces(offset..offset.saturating_add(buf.len() as u64)) {
+            let (Piece::Own(range) | Piece::Base(range)) = &piece;
+            let into = &mut buf[done..][..(range.end - range.start) as usize];
+            done += into.len();
+            match (&piece, &buffer.origin) {
+                (Piece::Base(range), Some((meta, version))) => {
+                    let key = self.key_of(node.id)?;
+                    let own = Reader::default();
+                    let reader = file.state.get::<Reader>().unwrap_or(&own);
+                    let read = reader.read(self, until, node, (&key, meta, *version), range.start, into);
+                    read.map_err(gone)?.ok_or(Errno::ESTALE)?;
+                }
+                _ => buffer.read_own(range.start, into)?,
+            }
+        }
+        Ok(done)
     }
 
     /// Reads from the object. Returns `Ok(None)` if the object has changed, or has moved.
@@ -259,7 +338,7 @@ impl ObjectFs {
         let _stays = self.stay(until)?;
         let mut content = node.content(until)?;
         if is_new && content.is_none() {
-            let mut empty = self.store.buffer();
+            let mut empty = self.store.buffer(0);
             // A file that was just made is empty in the store, too.
             empty.is_dirty = node.facts().meta.as_ref().is_none_or(|meta| meta.size > 0);
             *content = Some(empty);
@@ -275,10 +354,12 @@ impl ObjectFs {
             Ok(true) => Ok(()),
             done => {
                 let saved = done.and_then(|_| self.upload(until, &node, &mut content));
-                let mut facts = node.facts();
-                if facts.writers == 0 && !facts.is_nameless {
-                    *content = None;
-                    facts.local = None;
+                let is_unused = {
+                    let facts = node.facts();
+                    facts.writers == 0 && !facts.is_nameless
+                };
+                if is_unused {
+                    self.discard(&node, &mut content);
                 }
                 inode.mark_stale();
                 saved

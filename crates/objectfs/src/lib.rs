@@ -54,6 +54,7 @@ mod deadline;
 mod errors;
 mod failures;
 mod key;
+mod limits;
 mod listing;
 mod lookup;
 mod meta;

@@ -17,11 +17,11 @@ use opendal::Operator;
 use opendal::layers::TimeoutLayer;
 use parking_lot::{Mutex, RwLock};
 use pathfs::HashOrder;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vfs::{
-    After, Attr, Errno, FileSystem, FsTraits, Inode, Listed, NAME_MAX, NameStore, NewInode, NewNode, NextNames, Open,
-    OpenFlags, Opened, Opens, OwnNames, Position, Rename, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Valid, Want,
-    Written,
+    After, Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NAME_MAX, NameStore, NewInode, NewNode,
+    NextNames, Open, OpenFlags, Opened, Opens, OwnNames, Position, Rename, Request, S_IFDIR, S_IFREG, SetAttr, StatFs,
+    Valid, Want, Written,
 };
 
 /// The free bytes that `statfs` reports: a store has no limit, but programs look for one.
@@ -42,6 +42,7 @@ pub struct ObjectFs {
     pub(crate) order: HashOrder,
     /// The time of all directories.
     began: i64,
+    pub(crate) invalidator: OnceLock<Invalidator>,
 }
 
 impl ObjectFs {
@@ -77,6 +78,7 @@ impl ObjectFs {
             failures: Mutex::default(),
             order: HashOrder::default(),
             began: prim::clock::now_ns(),
+            invalidator: OnceLock::new(),
             options,
         })
     }
@@ -152,6 +154,10 @@ impl ObjectFs {
 }
 
 impl FileSystem for ObjectFs {
+    fn mounted(&self, invalidator: Invalidator) {
+        let _ = self.invalidator.set(invalidator);
+    }
+
     fn root(&self) -> NewInode {
         NewInode { node: ROOT, attr: self.dir_attr(ROOT), valid: Valid::UntilInvalidated, ..NewInode::default() }
     }

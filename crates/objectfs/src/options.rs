@@ -1,10 +1,8 @@
 //! The options of the file system.
 
+use crate::limits::{MAX_PARTS, PART};
 use core::time::Duration;
 use rustix::process::{getegid, geteuid};
-
-/// The bytes of a part of an object that is written in parts.
-pub(crate) const PART: usize = 8 << 20;
 
 /// Options of an [`ObjectFs`](crate::ObjectFs). Fields may be added: end with `..ObjectOptions::default()`.
 #[derive(Clone, Debug)]
@@ -16,7 +14,11 @@ pub struct ObjectOptions {
     pub cache_bytes: u64,
     /// The most bytes of a file that can be written; beyond that, `EFBIG`. A hole is stored as zeros.
     pub max_file: u64,
-    /// How long one try of a request may take.
+    /// The most bytes of contents that wait here for their upload, in memory and in the directory for
+    /// temporary files; beyond that, `ENOSPC`. `None`: half of the space that is free in that directory
+    /// when the file system is made.
+    pub buffer_bytes: Option<u64>,
+    /// How long one try of a request may take, and a second more for each 32 KiB of contents.
     pub timeout: Duration,
     /// Further tries after an error that may pass.
     pub retries: usize,
@@ -28,13 +30,14 @@ pub struct ObjectOptions {
 }
 
 impl Default for ObjectOptions {
-    /// 5 seconds, a cache of 64 MiB, files of 78 GiB (the 10,000 parts that S3 allows), 20 seconds for each of 4 tries, the user of this
+    /// 5 seconds, a cache of 64 MiB, files of 78 GiB (the 10,000 parts that S3 allows), half of the free space for buffers, 20 seconds for each of 4 tries, the user of this
     /// process.
     fn default() -> Self {
         Self {
             ttl: Duration::from_secs(5),
             cache_bytes: 64 << 20,
-            max_file: 10_000 * PART as u64,
+            max_file: MAX_PARTS * PART as u64,
+            buffer_bytes: None,
             timeout: Duration::from_secs(20),
             retries: 3,
             copies_directories: false,

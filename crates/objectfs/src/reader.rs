@@ -153,7 +153,7 @@ impl Target<'_> {
 }
 
 /// Copies all of `bytes`, which may be in pieces.
-fn copy(bytes: &Buffer, into: &mut [u8]) {
+pub(crate) fn copy(bytes: &Buffer, into: &mut [u8]) {
     let mut at = 0;
     for piece in bytes.clone() {
         into[at..at + piece.len()].copy_from_slice(&piece);

@@ -5,27 +5,36 @@
 //! retries and pages are. After [`Ending::begin`] no request takes longer than one try may take, so that a store which does not
 //! answer does not keep the process alive.
 
-use crate::buffer::Buffer as WriteBuffer;
+use crate::buffer::{Allowance, Buffer as WriteBuffer, Piece};
 use crate::calls::{Calls, Counted};
 use crate::deadline::Deadline;
 use crate::errors::errno_of;
 use crate::key::{Key, is_name};
+use crate::limits::{COPIED_PART, MAX_KEY, PART, copied_part};
 use crate::meta::Meta;
-use crate::options::{ObjectOptions, PART};
+use crate::options::ObjectOptions;
+use crate::reader::copy;
 use core::fmt;
 use core::future::Future;
 use core::ops::Range;
 use core::pin::pin;
 use core::time::Duration;
-use futures::StreamExt;
 use futures::future::{Either, select};
+use futures::{FutureExt, StreamExt};
 use opendal::layers::{RetryEvent, RetryLayer};
-use opendal::{Buffer, Capability, EntryMode, Error, ErrorKind, Lister, Metadata, Operator};
+use opendal::options::{ReadOptions, WriteOptions};
+use opendal::{Buffer, Capability, EntryMode, Error, ErrorKind, Lister, Metadata, Operator, Writer};
+use prim::seed::random_u64;
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 use vfs::Errno;
+
+/// The user metadata of an object that has the random value of the call which created the object.
+const CREATED: &str = "lightfoot-created";
 
 /// How many requests are made at a time when a directory is copied.
 const COPIES: usize = 16;
@@ -66,6 +75,7 @@ pub(crate) struct Store {
     runtime: Runtime,
     /// The most bytes of a file: [`ObjectOptions::max_file`].
     max_file: u64,
+    allowance: Allowance,
     timeout: Duration,
     ending: watch::Sender<Option<Instant>>,
     pub(crate) calls: Calls,
@@ -76,8 +86,8 @@ pub(crate) struct Store {
 pub struct Ending(watch::Sender<Option<Instant>>);
 
 impl Ending {
-    /// Lets no request to the store take longer than [`ObjectOptions::timeout`] from now on, with all
-    /// its tries. A caller that waits longer gets `ETIMEDOUT`.
+    /// Lets each request to the store take at most [`ObjectOptions::timeout`], with all its tries. A
+    /// caller that waits longer gets `ETIMEDOUT`.
     pub fn begin(&self) {
         self.0.send_modify(|since| _ = since.get_or_insert_with(Instant::now));
     }
@@ -95,7 +105,8 @@ impl Store {
         let retry = retry.with_min_delay(Duration::from_millis(100)).with_max_delay(Duration::from_secs(2));
         let (operator, ending) = (operator.layer(retry), watch::Sender::new(None));
         let (max_file, timeout) = (options.max_file, options.timeout);
-        Ok(Self { operator, can, runtime, max_file, timeout, ending, calls })
+        let allowance = Allowance::new(options.buffer_bytes.map_or_else(half_of_free, Ok)?);
+        Ok(Self { operator, can, runtime, max_file, allowance, timeout, ending, calls })
     }
 
     pub(crate) fn ending(&self) -> Ending {
@@ -118,11 +129,21 @@ impl Store {
         };
         self.runtime.block_on(async {
             let left = async { select(pin!(until.leave()), pin!(ended)).await.factor_first().0 };
+            // OpenDAL must not end this process, whatever a store sends.
+            let call = AssertUnwindSafe(call).catch_unwind();
             match select(pin!(call), pin!(left)).await {
-                Either::Left((done, _)) => Ok(done),
+                Either::Left((Ok(done), _)) => Ok(done),
+                Either::Left((Err(_), _)) => Ok(Err(Error::new(ErrorKind::Unexpected, "the answer cannot be read"))),
                 Either::Right((errno, _)) => Err(errno),
             }
         })
+    }
+
+    /// Returns whether the store takes a key of this length.
+    pub(crate) fn takes(&self, key: &Key) -> bool {
+        let info = self.operator.info();
+        // The root is "/", or "/PREFIX/".
+        info.scheme() != "s3" || info.root().len() - 1 + key.path().len() <= MAX_KEY
     }
 
     fn ask<T>(&self, until: Deadline, call: impl Future<Output = opendal::Result<T>>) -> Result<T, Errno> {
@@ -192,7 +213,7 @@ impl Store {
     }
 
     /// Returns whether ranges can be requested of one version of an object only.
-    fn checks_versions(&self, meta: &Meta) -> bool {
+    pub(crate) fn checks_versions(&self, meta: &Meta) -> bool {
         self.can.read_with_if_match && meta.has_etag
     }
 
@@ -239,70 +260,175 @@ impl Store {
         }
     }
 
-    /// Returns an empty buffer.
-    pub(crate) fn buffer(&self) -> WriteBuffer {
-        WriteBuffer::new(self.max_file)
+    /// Returns a buffer over the first `base` bytes of an object.
+    pub(crate) fn buffer(&self, base: u64) -> WriteBuffer {
+        WriteBuffer::new(base, self.max_file, self.allowance.clone())
     }
 
-    /// Reads the whole object into a buffer. Returns `Ok(None)` if another program has replaced the
+    /// Returns a buffer over an object. Where ranges of one version of the object can be requested, this
+    /// needs no request; otherwise the buffer has all contents. Returns `Ok(None)` if another program has
+    /// replaced the object.
+    ///
+    /// # Errors
+    /// `EFBIG`, `ENOSPC`: the object is larger than a file, or all buffers, may be.
+    pub(crate) fn load(
+        &self,
+        until: Deadline,
+        key: &Key,
+        (meta, version): (&Meta, u64),
+    ) -> Result<Option<WriteBuffer>, Errno> {
+        if meta.size > self.max_file {
+            return Err(Errno::EFBIG);
+        }
+        let mut buffer = self.buffer(meta.size);
+        if self.checks_versions(meta) {
+            buffer.origin = Some((meta.clone(), version));
+            return Ok(Some(buffer));
+        }
+        Ok(self.fill(until, key, meta, &mut buffer)?.then_some(buffer))
+    }
+
+    /// Reads all bytes of the base into a buffer. Returns false if another program has replaced the
     /// object.
-    pub(crate) fn load(&self, until: Deadline, key: &Key, meta: &Meta) -> Result<Option<WriteBuffer>, Errno> {
-        let mut buffer = self.buffer();
-        while buffer.len() < meta.size {
-            let at = buffer.len();
-            let mut read = self.start_read(key, meta, at..meta.size.min(at + PART as u64));
-            let part = self.finish_read(until, &mut read).inspect_err(|_| read.abort())?;
-            let Some(part) = part else { return Ok(None) };
-            for chunk in part {
-                buffer.write(buffer.len(), &chunk)?;
+    ///
+    /// # Errors
+    /// `ENOSPC`: then no byte was read.
+    pub(crate) fn fill(
+        &self,
+        until: Deadline,
+        key: &Key,
+        meta: &Meta,
+        buffer: &mut WriteBuffer,
+    ) -> Result<bool, Errno> {
+        for range in buffer.missing()? {
+            let mut at = range.start;
+            while at < range.end {
+                let part = at..range.end.min(at + PART as u64);
+                let Some(bytes) = self.read(until, key, meta, part)? else { return Ok(false) };
+                for chunk in bytes {
+                    buffer.keep(at, &chunk)?;
+                    at += chunk.len() as u64;
+                }
             }
         }
-        buffer.is_dirty = false;
-        Ok(Some(buffer))
+        buffer.forget_base();
+        Ok(true)
     }
 
-    /// Writes the whole object `key`. Returns its attributes.
-    pub(crate) fn put(&self, until: Deadline, key: &Key, buffer: &mut WriteBuffer) -> Result<Meta, Errno> {
+    /// Reads a range of an object. Returns `Ok(None)` if another program has replaced the object.
+    fn read(&self, until: Deadline, key: &Key, meta: &Meta, range: Range<u64>) -> Result<Option<Buffer>, Errno> {
+        let mut read = self.start_read(key, meta, range);
+        self.finish_read(until, &mut read).inspect_err(|_| read.abort())
+    }
+
+    /// Writes the whole object `key`: the contents of a buffer, whose base is the object `from`. Returns
+    /// the attributes of the new object. With `is_same`, replaces only the version that is the base.
+    ///
+    /// # Errors
+    /// `ESTALE`: another program has replaced the object.
+    pub(crate) fn put(
+        &self,
+        until: Deadline,
+        (from, key): (&Key, &Key),
+        buffer: &mut WriteBuffer,
+        is_same: bool,
+    ) -> Result<Meta, Errno> {
         self.calls.count(Counted::Write);
         let len = buffer.len();
-        if len <= PART as u64 {
+        let base = buffer.origin.as_ref().map(|(meta, _)| meta.clone());
+        let condition =
+            base.as_ref().filter(|_| is_same && self.can.write_with_if_match).map(|meta| meta.tag.to_string());
+        let options = || WriteOptions { if_match: condition.clone(), concurrent: 4, ..WriteOptions::default() };
+        let written = if len <= PART as u64 {
             let mut bytes = vec![0; usize::try_from(len).map_err(|_| Errno::EFBIG)?];
-            buffer.read(0, &mut bytes)?;
-            let written = self.ask(until, self.operator.write(key.path(), bytes))?;
-            return Ok(written_meta(&written, len));
-        }
-        let parts = self.operator.writer_with(key.path()).chunk(PART).concurrent(4);
-        let mut writer = self.ask(until, parts.into_future())?;
-        let mut write = || {
-            let mut at = 0;
-            while at < len {
-                let mut bytes = vec![0; (PART as u64).min(len - at) as usize];
-                buffer.read(at, &mut bytes)?;
-                at += bytes.len() as u64;
-                self.ask(until, writer.write(bytes))?;
-            }
-            self.ask(until, writer.close())
-        };
-        let written = write();
-        if written.is_err() {
-            // The parts that arrived cost storage until they are discarded. The caller does not wait for that.
-            let key = key.clone();
-            self.runtime.spawn(async move {
-                if let Err(error) = writer.abort().await {
-                    tracing::warn!(?key, %error, "the parts of an object that could not be written remain in the store");
+            for piece in buffer.pieces(0..len) {
+                match (piece, &base) {
+                    (Piece::Base(range), Some(base)) => {
+                        let read = self.read(until, from, base, range.clone())?.ok_or(Errno::ESTALE)?;
+                        copy(&read, &mut bytes[range.start as usize..range.end as usize]);
+                    }
+                    (Piece::Base(range) | Piece::Own(range), _) => {
+                        buffer.read_own(range.start, &mut bytes[range.start as usize..range.end as usize])?;
+                    }
                 }
-            });
+            }
+            self.ask(until, self.operator.write_options(key.path(), bytes, options()))
+        } else {
+            let mut writer = self.ask(until, self.operator.writer_options(key.path(), options()))?;
+            let written = self.put_parts(until, from, base.as_ref(), buffer, &mut writer);
+            if written.is_err() {
+                self.abandon(key, writer);
+            }
+            written
+        };
+        match written {
+            Ok(written) => Ok(written_meta(&written, len)),
+            // Of the PUT, or of a copy of the base.
+            Err(Errno::EEXIST) => Err(Errno::ESTALE),
+            Err(errno) => Err(errno),
         }
-        written.map(|written| written_meta(&written, len))
+    }
+
+    fn put_parts(
+        &self,
+        until: Deadline,
+        from: &Key,
+        base: Option<&Meta>,
+        buffer: &mut WriteBuffer,
+        writer: &mut Writer,
+    ) -> Result<Metadata, Errno> {
+        let most = copied_part(buffer.len());
+        for piece in buffer.pieces(0..buffer.len()) {
+            match (piece, base) {
+                (Piece::Base(range), Some(base)) => {
+                    for part in parts(range, most) {
+                        let if_match = self.checks_versions(base).then(|| base.tag.to_string());
+                        let source = ReadOptions { range: part.into(), if_match, ..ReadOptions::default() };
+                        self.ask(until, writer.copy_from_options(from.path(), source))?;
+                    }
+                }
+                (Piece::Base(range) | Piece::Own(range), _) => {
+                    for part in parts(range, PART as u64) {
+                        let mut bytes = vec![0; (part.end - part.start) as usize];
+                        buffer.read_own(part.start, &mut bytes)?;
+                        self.ask(until, writer.write(bytes))?;
+                    }
+                }
+            }
+        }
+        self.ask(until, writer.close())
+    }
+
+    /// Discards the parts that arrived of an object that could not be written: they cost storage until
+    /// then. The caller does not wait for that.
+    #[cold]
+    fn abandon(&self, key: &Key, mut writer: Writer) {
+        let key = key.clone();
+        self.runtime.spawn(async move {
+            if let Err(error) = writer.abort().await {
+                tracing::warn!(?key, %error, "the parts of an object that could not be written remain in the store");
+            }
+        });
     }
 
     /// Creates the empty object `key`. Fails with `EEXIST` if there is one, where the store checks
     /// that.
     pub(crate) fn create(&self, until: Deadline, key: &Key) -> Result<Meta, Errno> {
         self.calls.count(Counted::Write);
-        let is_new = self.can.write_with_if_not_exists;
-        let write = self.operator.write_with(key.path(), Buffer::new()).if_not_exists(is_new);
-        self.ask(until, write.into_future()).map(|written| written_meta(&written, 0))
+        // A repeated request finds the object that the first one made, if the first reply was lost.
+        let mark = format!("{:016x}{:016x}", random_u64(), random_u64());
+        let marks = self.can.write_with_user_metadata.then(|| HashMap::from([(CREATED.to_owned(), mark.clone())]));
+        let if_not_exists = self.can.write_with_if_not_exists;
+        let options = WriteOptions { if_not_exists, user_metadata: marks, ..WriteOptions::default() };
+        match self.ask(until, self.operator.write_options(key.path(), Buffer::new(), options)) {
+            Ok(written) => Ok(written_meta(&written, 0)),
+            Err(Errno::EEXIST) if if_not_exists => {
+                let found = self.ask(until, self.operator.stat(key.path()))?;
+                let is_ours = found.user_metadata().and_then(|of| of.get(CREATED)) == Some(&mark);
+                if is_ours { Ok(meta_of(&found, found.content_length())) } else { Err(Errno::EEXIST) }
+            }
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Creates the marker of the directory `dir`.
@@ -317,13 +443,13 @@ impl Store {
         self.ask(until, self.operator.delete(key.path()))
     }
 
-    /// Copies an object inside the store. Fails with `EOPNOTSUPP` if the store cannot.
-    pub(crate) fn copy(&self, until: Deadline, from: &Key, to: &Key) -> Result<(), Errno> {
+    /// Copies an object of `size` bytes inside the store. Fails with `EOPNOTSUPP` if the store cannot.
+    pub(crate) fn copy(&self, until: Deadline, from: &Key, to: &Key, size: u64) -> Result<(), Errno> {
         if !self.can.copy {
             return Err(Errno::EOPNOTSUPP);
         }
         self.calls.count(Counted::Copy);
-        self.ask(until, self.operator.copy(from.path(), to.path())).map(drop)
+        self.ask(until, copy_object(self.operator.clone(), from.clone(), to.clone(), size))
     }
 
     /// Copies all objects below the prefix `from` to the prefix `to`. Returns their keys.
@@ -336,23 +462,24 @@ impl Store {
             let mut list = self.operator.lister_with(from.path()).recursive(true).await?;
             let mut paths = Vec::new();
             while let Some(entry) = list.next().await {
-                paths.push(entry?.path().to_owned());
+                let (path, metadata) = entry?.into_parts();
+                paths.push((path, metadata.content_length()));
             }
             Ok(paths)
         };
-        let pair = |path: String| {
+        let pair = |(path, size)| {
             let key = self.key(path)?;
             let moved = Key::new(format!("{}{}", to.path(), key.below(from)?))?;
-            Some((key, moved))
+            Some((key, moved, size))
         };
         let pairs: Option<Vec<_>> = self.ask(until, paths)?.into_iter().map(pair).collect();
         let pairs = pairs.ok_or(Errno::EINVAL)?;
-        let keys = pairs.iter().map(|(key, _)| key.clone()).collect();
+        let keys = pairs.iter().map(|(key, ..)| key.clone()).collect();
         let can_copy = self.can.copy;
-        self.each(until, pairs, Counted::Copy, |operator, (from, to)| async move {
+        self.each(until, pairs, Counted::Copy, |operator, (from, to, size)| async move {
             match (from.is_dir(), can_copy) {
                 (true, _) => operator.create_dir(to.path()).await,
-                (false, true) => operator.copy(from.path(), to.path()).await.map(drop),
+                (false, true) => copy_object(operator, from, to, size).await,
                 (false, false) => operator.write(to.path(), operator.read(from.path()).await?).await.map(drop),
             }
         })?;
@@ -428,12 +555,50 @@ impl Store {
     }
 }
 
+/// Copies an object inside the store: in parts, if one request could take too long.
+async fn copy_object(operator: Operator, from: Key, to: Key, size: u64) -> opendal::Result<()> {
+    if size <= COPIED_PART || !operator.info().capability().write_can_copy_from {
+        return operator.copy(from.path(), to.path()).await.map(drop);
+    }
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    // All parts are of one version, and the copy has what programs have noted at the object.
+    let found = operator.stat(from.path()).await?;
+    let user_metadata = found.user_metadata().map(|of| of.into_iter().map(owned).collect());
+    let options = WriteOptions { user_metadata, concurrent: 4, ..WriteOptions::default() };
+    let mut writer = operator.writer_options(to.path(), options).await?;
+    let all = async {
+        for part in parts(0..found.content_length(), copied_part(found.content_length())) {
+            let if_match = found.etag().map(str::to_owned);
+            let source = ReadOptions { range: part.into(), if_match, ..ReadOptions::default() };
+            writer.copy_from_options(from.path(), source).await?;
+        }
+        writer.close().await.map(drop)
+    };
+    let copied = all.await;
+    if copied.is_err() {
+        let _ = writer.abort().await;
+    }
+    copied
+}
+
 fn joined(ended: Option<Result<opendal::Result<()>, tokio::task::JoinError>>) -> opendal::Result<()> {
     match ended {
         Some(Ok(done)) => done,
         Some(Err(_)) => Err(Error::new(ErrorKind::Unexpected, "a request was cut off")),
         None => Ok(()),
     }
+}
+
+/// Returns half of the free bytes in the directory for temporary files.
+fn half_of_free() -> std::io::Result<u64> {
+    let stat = rustix::fs::statvfs(std::env::temp_dir())?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize) / 2)
+}
+
+/// Returns a range in parts of at most `most` bytes.
+fn parts(range: Range<u64>, most: u64) -> impl Iterator<Item = Range<u64>> {
+    let end = range.end;
+    range.step_by(usize::try_from(most).unwrap_or(usize::MAX)).map(move |start| start..end.min(start + most))
 }
 
 /// Returns whether two paths are the same but for a slash at the end.

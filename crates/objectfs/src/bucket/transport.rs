@@ -31,6 +31,12 @@ const MAX_ANSWER: u64 = 16 << 20;
 /// The most bytes of an error.
 const MAX_ERROR: u64 = 64 << 10;
 
+/// The most bytes of an object's metadata, with their names; S3 allows 2 KiB.
+const MAX_METADATA: usize = 16 << 10;
+
+/// The beginning of the names of an object's metadata.
+const METADATA: &str = "x-amz-meta-";
+
 /// The slowest rate in bytes a second at which contents may come and go.
 const SLOWEST: u64 = 32 << 10;
 
@@ -137,6 +143,7 @@ impl HttpTransport for Transport {
         self.calls.add(Counted::Sent, sent);
         let response = timeout_at(begun + time(sent), self.inner.fetch(request)).await.map_err(|_| late())??;
         let (mut head, body) = response.into_parts();
+        drop_absurd(&mut head.headers);
         if head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED {
             return Err(redirected(&head.headers));
         }
@@ -211,6 +218,18 @@ fn is_near(host: &str) -> bool {
         Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_link_local(),
         Ok(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unique_local(),
         Err(_) => host == "localhost",
+    }
+}
+
+/// Removes the metadata of an object that has more of it than S3 allows, or a name twice: OpenDAL panics.
+fn drop_absurd(headers: &mut HeaderMap) {
+    let names: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with(METADATA)).cloned().collect();
+    let len = |name| headers.get_all(name).iter().map(|value| value.len()).sum::<usize>();
+    let bytes: usize = names.iter().map(|name| name.as_str().len() + len(name)).sum();
+    for name in names {
+        if bytes > MAX_METADATA || headers.get_all(&name).iter().count() > 1 {
+            headers.remove(&name);
+        }
     }
 }
 

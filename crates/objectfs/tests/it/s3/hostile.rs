@@ -27,6 +27,15 @@ fn mount(fs: ObjectFs) -> Mounted {
     Mounted { at: vfs.context(), calls, _vfs: vfs }
 }
 
+/// Waits until it is so.
+fn soon(what: &str, is_so: impl Fn() -> bool) {
+    let limit = std::time::Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(std::time::Instant::now() < limit, "waited in vain until {what}");
+        std::thread::yield_now();
+    }
+}
+
 fn object(len: u64) -> Vec<u8> {
     let heads = "ETag: \"e\"\r\nLast-Modified: Fri, 02 Jan 2026 03:04:05 GMT\r\nConnection: close";
     format!("HTTP/1.1 200 Any\r\nContent-Length: {len}\r\n{heads}\r\n\r\n").into_bytes()
@@ -129,6 +138,20 @@ fn a_listed_key_outside_of_the_prefix_is_not_shown() {
     assert_eq!(root.names("/"), Ok(vec!["pr".into(), "pre".into()]));
 }
 
+#[test]
+fn an_object_with_absurd_metadata_is_a_file() {
+    for metadata in [format!("x-amz-meta-a: {}\r\n", "a".repeat(70_000)), "x-amz-meta-a: 1\r\n".repeat(2)] {
+        let stranger = Stranger::start(move |_, stream| {
+            let time = "Last-Modified: Fri, 02 Jan 2026 03:04:05 GMT";
+            stream.write_all(
+                format!("HTTP/1.1 200 Any\r\nContent-Length: 4\r\n{time}\r\n{metadata}Connection: close\r\n\r\n")
+                    .as_bytes(),
+            )
+        });
+        assert_eq!(mount(tree(&stranger, "")).size("/file"), Ok(4));
+    }
+}
+
 /// A server that takes requests and does not answer; with the number of its requests.
 fn hanging() -> Stranger {
     Stranger::start(|_, stream| {
@@ -149,9 +172,7 @@ fn a_caller_of_a_server_that_does_not_answer_can_be_cancelled() {
             scope.spawn(|| cancel.scope(|| mounted.at.mknod(Base::CWD, b"/c", 0o644, 0))),
             scope.spawn(|| cancel.scope(|| mounted.rename("/d", "/e"))),
         ];
-        while stranger.heads().len() < calls.len() {
-            std::thread::yield_now();
-        }
+        soon("all have sent requests", || stranger.heads().len() >= calls.len());
         cancel.cancel();
         for call in calls {
             assert_eq!(call.join().expect("no panic"), Err(Errno::EINTR));
@@ -170,13 +191,12 @@ fn a_caller_that_waits_for_another_one_can_be_cancelled() {
     });
     let mounted = mount(tree(&stranger, ""));
     let file = mounted.open("/file", OpenFlags::RDWR).unwrap();
+    file.write_at(0, b"a").unwrap();
     let (first, second) = (Cancel::new(), Cancel::new());
     std::thread::scope(|scope| {
-        let loads = scope.spawn(|| first.scope(|| file.write_at(0, b"a").map(drop)));
-        while !stranger.heads().iter().any(|head| head.starts_with("GET /bucket/file")) {
-            std::thread::yield_now();
-        }
-        let waits = scope.spawn(|| second.scope(|| mounted.at.unlink(Base::CWD, b"/file")));
+        let loads = scope.spawn(|| first.scope(|| mounted.at.unlink(Base::CWD, b"/file")));
+        soon("the object is read", || stranger.heads().iter().any(|head| head.starts_with("GET /bucket/file")));
+        let waits = scope.spawn(|| second.scope(|| file.flush()));
         second.cancel();
         assert_eq!(waits.join().expect("no panic"), Err(Errno::EINTR));
         assert!(!loads.is_finished());
@@ -198,9 +218,7 @@ fn after_the_end_has_begun_no_call_waits_for_all_tries() {
     let mounted = mount(fs);
     std::thread::scope(|scope| {
         let call = scope.spawn(|| mounted.size("/a"));
-        while stranger.heads().len() < 2 {
-            std::thread::yield_now();
-        }
+        soon("the request is repeated", || stranger.heads().len() >= 2);
         assert!(!call.is_finished(), "it is repeated");
         ending.begin();
         assert_eq!(call.join().expect("no panic"), Err(Errno::ETIMEDOUT));
