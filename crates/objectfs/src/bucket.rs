@@ -6,13 +6,15 @@
 pub(crate) mod cursor;
 pub(crate) mod page;
 mod transport;
+mod uploads;
+mod xml;
 
 use crate::calls::Calls;
 use core::fmt;
 use core::time::Duration;
 use opendal::services::S3;
 use opendal::{HttpTransporter, Operator};
-use transport::Transport;
+pub(crate) use transport::Transport;
 
 /// The scheme of a bucket's URL.
 const SCHEME: &str = "s3://";
@@ -108,11 +110,12 @@ impl Bucket {
         Ok(Self { name: name.into(), prefix: prefix.into(), endpoint: None, region: None, keys: None })
     }
 
-    /// Returns an operator over the bucket, whose requests `calls` counts. Makes no request.
+    /// Returns an operator over the bucket, whose requests `calls` counts, and its transport. Makes no
+    /// request.
     ///
     /// # Errors
     /// If the endpoint is not a URL.
-    pub(crate) fn operator(&self, timeout: Duration, calls: &Calls) -> Result<Operator, BucketError> {
+    pub(crate) fn operator(&self, timeout: Duration, calls: &Calls) -> Result<(Operator, Transport), BucketError> {
         // This fails if the process has installed a provider already, which also works.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let given = |option: &Option<String>, name: &str| {
@@ -122,7 +125,7 @@ impl Bucket {
         let endpoint = given(&self.endpoint, "AWS_ENDPOINT_URL");
         let keys = self.keys.as_ref().map(|keys| (&*keys.access_key, &*keys.secret_key));
         let transport = Transport::new(endpoint.as_deref(), timeout, calls.clone()).map_err(BucketError::Http)?;
-        let transport = HttpTransporter::new(transport.signing(&region, keys));
+        let transport = transport.signing(&region, keys);
         let service = S3::default().bucket(&self.name).root(&format!("/{}", self.prefix)).region(&region);
         // The transport signs.
         let mut service = service.skip_signature();
@@ -130,8 +133,8 @@ impl Bucket {
             service = service.endpoint(&endpoint);
         }
         let operator = Operator::new(service).map_err(BucketError::Config)?;
-        let context = operator.base_context().with_http_transport(transport);
-        Ok(operator.with_context(context))
+        let context = operator.base_context().with_http_transport(HttpTransporter::new(transport.clone()));
+        Ok((operator.with_context(context), transport))
     }
 }
 

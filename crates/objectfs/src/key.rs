@@ -1,5 +1,6 @@
 //! Which names and keys can be files.
 
+use opendal::Operator;
 use vfs::NAME_MAX;
 
 /// Returns whether a file can have this name.
@@ -47,6 +48,11 @@ impl Key {
     /// Returns the rest of the key behind the prefix of a directory.
     pub(crate) fn below(&self, dir: &Self) -> Option<&str> {
         self.0.strip_prefix(&dir.0)
+    }
+
+    /// Returns the key with the prefix of the operator's root, which is `/` or `/PREFIX/`.
+    pub(crate) fn in_bucket(&self, operator: &Operator) -> String {
+        format!("{}{}", operator.info().root().trim_start_matches('/'), self.0)
     }
 
     /// Returns the key as OpenDAL takes it.

@@ -54,7 +54,9 @@ impl ObjectFs {
     /// If the threads cannot be started.
     pub fn new(operator: Operator, options: ObjectOptions) -> std::io::Result<Self> {
         let timeout = TimeoutLayer::new().with_timeout(options.timeout).with_io_timeout(options.timeout);
-        Self::over(operator.layer(timeout), options, Calls::default())
+        let calls = Calls::default();
+        let store = Store::new(operator.layer(timeout), &options, calls)?;
+        Ok(Self::over(store, options))
     }
 
     /// Returns a file system over a bucket, as [`ObjectFs::new`] over an operator. Makes no request.
@@ -64,13 +66,15 @@ impl ObjectFs {
     #[cfg(feature = "s3")]
     pub fn in_bucket(bucket: &Bucket, options: ObjectOptions) -> Result<Self, BucketError> {
         let calls = Calls::default();
-        let operator = bucket.operator(options.timeout, &calls)?;
-        Self::over(operator, options, calls).map_err(BucketError::Threads)
+        let (operator, transport) = bucket.operator(options.timeout, &calls)?;
+        let mut store = Store::new(operator, &options, calls).map_err(BucketError::Threads)?;
+        store.transport = Some(transport);
+        Ok(Self::over(store, options))
     }
 
-    fn over(operator: Operator, options: ObjectOptions, calls: Calls) -> std::io::Result<Self> {
-        Ok(Self {
-            store: Store::new(operator, &options, calls)?,
+    fn over(store: Store, options: ObjectOptions) -> Self {
+        Self {
+            store,
             ttl: options.ttl / 2,
             moves: RwLock::new(()),
             nodes: Mutex::new(Nodes::new()),
@@ -80,7 +84,7 @@ impl ObjectFs {
             began: prim::clock::now_ns(),
             invalidator: OnceLock::new(),
             options,
-        })
+        }
     }
 
     /// Makes one request, to find out whether the store can be used. Takes at most
@@ -90,6 +94,13 @@ impl ObjectFs {
     /// The store's error.
     pub fn check(&self) -> opendal::Result<()> {
         self.store.check()
+    }
+
+    /// Aborts the uploads in parts below this tree's prefix in which nothing has happened for a day, in
+    /// the background: programs left them that ended before their uploads. They cost storage. To be
+    /// called after [`ObjectFs::check`]. Does nothing in a store without such uploads.
+    pub fn abort_old_uploads(&self) {
+        self.store.abort_old();
     }
 
     /// Returns the numbers of requests to the store. The numbers go on counting.

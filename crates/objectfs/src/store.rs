@@ -5,6 +5,8 @@
 //! retries and pages are. After [`Ending::begin`] no request takes longer than one try may take, so that a store which does not
 //! answer does not keep the process alive.
 
+#[cfg(feature = "s3")]
+use crate::bucket::Transport;
 use crate::buffer::{Allowance, Buffer as WriteBuffer, Piece};
 use crate::calls::{Calls, Counted};
 use crate::deadline::Deadline;
@@ -79,6 +81,9 @@ pub(crate) struct Store {
     timeout: Duration,
     ending: watch::Sender<Option<Instant>>,
     pub(crate) calls: Calls,
+    /// Of a bucket.
+    #[cfg(feature = "s3")]
+    pub(crate) transport: Option<Transport>,
 }
 
 /// Ends a file system whose process wants to end, from another thread.
@@ -106,7 +111,18 @@ impl Store {
         let (operator, ending) = (operator.layer(retry), watch::Sender::new(None));
         let (max_file, timeout) = (options.max_file, options.timeout);
         let allowance = Allowance::new(options.buffer_bytes.map_or_else(half_of_free, Ok)?);
-        Ok(Self { operator, can, runtime, max_file, allowance, timeout, ending, calls })
+        Ok(Self {
+            operator,
+            can,
+            runtime,
+            max_file,
+            allowance,
+            timeout,
+            ending,
+            calls,
+            #[cfg(feature = "s3")]
+            transport: None,
+        })
     }
 
     pub(crate) fn ending(&self) -> Ending {
@@ -141,9 +157,7 @@ impl Store {
 
     /// Returns whether the store takes a key of this length.
     pub(crate) fn takes(&self, key: &Key) -> bool {
-        let info = self.operator.info();
-        // The root is "/", or "/PREFIX/".
-        info.scheme() != "s3" || info.root().len() - 1 + key.path().len() <= MAX_KEY
+        self.operator.info().scheme() != "s3" || key.in_bucket(&self.operator).len() <= MAX_KEY
     }
 
     fn ask<T>(&self, until: Deadline, call: impl Future<Output = opendal::Result<T>>) -> Result<T, Errno> {
@@ -355,11 +369,8 @@ impl Store {
             self.ask(until, self.operator.write_options(key.path(), bytes, options()))
         } else {
             let mut writer = self.ask(until, self.operator.writer_options(key.path(), options()))?;
-            let written = self.put_parts(until, from, base.as_ref(), buffer, &mut writer);
-            if written.is_err() {
-                self.abandon(key, writer);
-            }
-            written
+            self.put_parts(until, from, base.as_ref(), buffer, &mut writer)
+                .inspect_err(|_| self.abandon(key, Some(writer)))
         };
         match written {
             Ok(written) => Ok(written_meta(&written, len)),
@@ -399,16 +410,36 @@ impl Store {
         self.ask(until, writer.close())
     }
 
-    /// Discards the parts that arrived of an object that could not be written: they cost storage until
-    /// then. The caller does not wait for that.
+    /// Discards the parts that arrived of an object, or of objects below a prefix, that could not be
+    /// written: they cost storage until then. The caller does not wait for that.
     #[cold]
-    fn abandon(&self, key: &Key, mut writer: Writer) {
+    fn abandon(&self, key: &Key, writer: Option<Writer>) {
+        #[cfg(feature = "s3")]
+        if let Some(transport) = self.transport.clone() {
+            let key = key.in_bucket(&self.operator);
+            self.runtime.spawn(async move { transport.abort(&key).await });
+            return;
+        }
         let key = key.clone();
         self.runtime.spawn(async move {
+            let Some(mut writer) = writer else { return };
             if let Err(error) = writer.abort().await {
                 tracing::warn!(?key, %error, "the parts of an object that could not be written remain in the store");
             }
         });
+    }
+
+    /// See [`ObjectFs::abort_old_uploads`](crate::ObjectFs::abort_old_uploads).
+    pub(crate) fn abort_old(&self) {
+        #[cfg(feature = "s3")]
+        if let Some(transport) = self.transport.clone() {
+            let prefix = Key::default().in_bucket(&self.operator);
+            self.runtime.spawn(async move {
+                if let Err(error) = transport.abort_old(&prefix).await {
+                    tracing::debug!(%error, "cannot look for unfinished uploads");
+                }
+            });
+        }
     }
 
     /// Creates the empty object `key`. Fails with `EEXIST` if there is one, where the store checks
@@ -449,7 +480,8 @@ impl Store {
             return Err(Errno::EOPNOTSUPP);
         }
         self.calls.count(Counted::Copy);
-        self.ask(until, copy_object(self.operator.clone(), from.clone(), to.clone(), size))
+        let copy = copy_object(self.operator.clone(), from.clone(), to.clone(), size);
+        self.ask(until, copy).inspect_err(|_| self.abandon(to, None))
     }
 
     /// Copies all objects below the prefix `from` to the prefix `to`. Returns their keys.
@@ -482,7 +514,8 @@ impl Store {
                 (false, true) => copy_object(operator, from, to, size).await,
                 (false, false) => operator.write(to.path(), operator.read(from.path()).await?).await.map(drop),
             }
-        })?;
+        })
+        .inspect_err(|_| self.abandon(to, None))?;
         Ok(keys)
     }
 
@@ -574,11 +607,7 @@ async fn copy_object(operator: Operator, from: Key, to: Key, size: u64) -> opend
         }
         writer.close().await.map(drop)
     };
-    let copied = all.await;
-    if copied.is_err() {
-        let _ = writer.abort().await;
-    }
-    copied
+    all.await
 }
 
 fn joined(ended: Option<Result<opendal::Result<()>, tokio::task::JoinError>>) -> opendal::Result<()> {

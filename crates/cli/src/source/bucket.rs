@@ -17,6 +17,7 @@ pub(super) use left_out::{check, open};
 #[cfg(feature = "s3")]
 mod built_in {
     use super::{PlannedMount, Problem};
+    use lightfoot::MountFlags;
     use objectfs::{Bucket, Calls, Counted, Ending, ObjectFs, ObjectOptions};
 
     /// A store in the tree.
@@ -72,6 +73,9 @@ mod built_in {
         let fs = ObjectFs::in_bucket(&bucket, options).map_err(|error| failed(error.to_string()))?;
         // A message has one line, and an error of OpenDAL several.
         fs.check().map_err(|error| failed(error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")))?;
+        if !mount.settings.has(MountFlags::RDONLY) {
+            fs.abort_old_uploads();
+        }
         Ok(fs)
     }
 }

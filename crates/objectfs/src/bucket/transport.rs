@@ -11,6 +11,7 @@
 
 use super::cursor::Cursor;
 use super::page;
+use super::uploads::{Upload, Uploads, are_old, old_uploads};
 use crate::calls::{Calls, Counted};
 use core::net::IpAddr;
 use core::time::Duration;
@@ -23,6 +24,7 @@ use reqsign_core::{Context, OsEnv, ProvideCredentialChain, Signer};
 use reqsign_file_read_tokio::TokioFileRead;
 use reqwest::header::{CONTENT_LENGTH, HOST, HeaderMap, RANGE};
 use reqwest::{Method, StatusCode, redirect};
+use std::sync::{Arc, OnceLock};
 use tokio::time::{Instant, timeout_at};
 
 /// The most bytes of an answer that has no contents of an object.
@@ -37,11 +39,17 @@ const MAX_METADATA: usize = 16 << 10;
 /// The beginning of the names of an object's metadata.
 const METADATA: &str = "x-amz-meta-";
 
+/// How many times the timeout the completion of an upload may take.
+const LONGEST_END: u32 = 15;
+
 /// The slowest rate in bytes a second at which contents may come and go.
 const SLOWEST: u64 = 32 << 10;
 
 /// The characters that a query cannot have.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// The characters that a path cannot have.
+const IN_PATH: &AsciiSet = &ESCAPED.remove(b'/');
 
 type Request = http::Request<Buffer>;
 type Response = http::Response<HttpBody>;
@@ -57,6 +65,9 @@ pub(crate) struct Transport {
     /// Whether requests to other machines must be encrypted.
     is_encrypted: bool,
     calls: Calls,
+    uploads: Uploads,
+    /// The URL of the bucket, after the first listing.
+    place: Arc<OnceLock<http::Uri>>,
 }
 
 /// The kind of an answer.
@@ -65,6 +76,10 @@ enum Answer {
     Contents(u64),
     /// A page of a listing of this prefix.
     Page(String, Cursor),
+    /// The beginning of an upload in parts.
+    Begin,
+    /// The end of the upload with this id: completed, or aborted.
+    End(String),
     Other,
 }
 
@@ -76,7 +91,15 @@ impl Transport {
             .redirect(redirect::Policy::none())
             .build()?;
         let is_encrypted = endpoint.is_none_or(|endpoint| !endpoint.starts_with("http://"));
-        Ok(Self { inner: ReqwestTransport::new(client), signer: None, timeout, is_encrypted, calls })
+        Ok(Self {
+            inner: ReqwestTransport::new(client),
+            signer: None,
+            timeout,
+            is_encrypted,
+            calls,
+            uploads: Uploads::default(),
+            place: Arc::default(),
+        })
     }
 
     /// Returns the layer that signs, with `keys`, or with the credentials of the environment.
@@ -91,6 +114,58 @@ impl Transport {
         }
         let signer = Signer::new(context, chain, RequestSigner::new("s3", region));
         Self { signer: Some(signer), ..self }
+    }
+
+    /// Aborts the uploads in parts of the object, or of the objects below the prefix, `key`.
+    pub(crate) async fn abort(&self, key: &str) {
+        let Some(place) = self.place.get() else { return };
+        let path = format!("{}/{}", place.path().trim_end_matches('/'), utf8_percent_encode(key, IN_PATH));
+        let is_of = |of: &str| of == path || key.ends_with('/') && of.starts_with(&path);
+        for upload in self.uploads.of(is_of) {
+            if let Err(error) = self.abort_upload(&upload).await {
+                tracing::warn!(key, %error, "the parts of an object that could not be written remain in the store");
+            }
+        }
+    }
+
+    async fn abort_upload(&self, upload: &Upload) -> opendal::Result<()> {
+        let id = utf8_percent_encode(&upload.id, ESCAPED);
+        self.request(Method::DELETE, with_query(upload.uri.clone(), &format!("uploadId={id}"))?).await.map(drop)
+    }
+
+    /// Aborts the uploads below the prefix `prefix` in which nothing has happened for a day: programs
+    /// left them that ended before their uploads. At most 1,000.
+    ///
+    /// # Errors
+    /// Those of the requests.
+    pub(crate) async fn abort_old(&self, prefix: &str) -> opendal::Result<()> {
+        let Some(place) = self.place.get() else { return Ok(()) };
+        let query = format!("uploads&prefix={}", utf8_percent_encode(prefix, ESCAPED));
+        let listed = self.request(Method::GET, with_query(place.clone(), &query)?).await?;
+        for (key, id) in old_uploads(&listed) {
+            let path = format!("{}/{}", place.path().trim_end_matches('/'), utf8_percent_encode(&key, IN_PATH));
+            let mut parts = place.clone().into_parts();
+            parts.path_and_query = path.parse().ok();
+            let Ok(uri) = http::Uri::from_parts(parts) else { continue };
+            let query = format!("uploadId={}", utf8_percent_encode(&id, ESCAPED));
+            let parts = self.request(Method::GET, with_query(uri.clone(), &query)?).await?;
+            if key.starts_with(prefix) && are_old(&parts) {
+                tracing::info!(key, "an unfinished upload is aborted: nothing has happened in it for a day");
+                self.abort_upload(&Upload { uri, id }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a request without a body. Returns the body of the answer.
+    async fn request(&self, method: Method, uri: http::Uri) -> opendal::Result<Vec<u8>> {
+        let mut request = Request::new(Buffer::new());
+        (*request.method_mut(), *request.uri_mut()) = (method, uri);
+        let (head, mut body) = self.fetch(request).await?.into_parts();
+        match head.status {
+            status if status.is_success() || status == StatusCode::NOT_FOUND => Ok(body.to_buffer().await?.to_vec()),
+            status => Err(Error::new(ErrorKind::Unexpected, format!("the store answers with the status {status}"))),
+        }
     }
 
     /// Signs a request, if this layer signs.
@@ -136,6 +211,7 @@ impl HttpTransport for Transport {
     async fn fetch(&self, request: Request) -> opendal::Result<Response> {
         self.check(request.uri())?;
         let (answer, request) = Answer::of(request)?;
+        let uri = request.uri().clone();
         let request = self.sign(request).await?;
         let sent = request.body().len() as u64;
         let time = |bytes: u64| self.timeout.saturating_add(Duration::from_secs(bytes / SLOWEST));
@@ -150,18 +226,31 @@ impl HttpTransport for Transport {
         let limit = match answer {
             _ if !head.status.is_success() => MAX_ERROR,
             Answer::Contents(len) => len,
-            Answer::Page(..) | Answer::Other => MAX_ANSWER,
+            _ => MAX_ANSWER,
         };
-        // An hour for contents without a range.
-        let all = time(sent.saturating_add(limit.min(SLOWEST * 3600)));
+        let all = match answer {
+            // The store puts the parts together.
+            Answer::End(_) => self.timeout.saturating_mul(LONGEST_END),
+            // An hour for contents without a range.
+            _ => time(sent.saturating_add(limit.min(SLOWEST * 3600))),
+        };
         let mut body = self.bounded(body, limit, begun + all);
-        if let Answer::Page(prefix, cursor) = answer
-            && head.status.is_success()
-        {
-            let page = page::rewrite(&body.to_buffer().await?.to_vec(), &prefix, cursor)?;
-            head.headers.remove(CONTENT_LENGTH);
-            body = HttpBody::new(Box::pin(stream::iter([Ok(Buffer::from(page))])), None);
+        if !head.status.is_success() || matches!(answer, Answer::Contents(_) | Answer::Other) {
+            return Ok(Response::from_parts(head, body));
         }
+        let mut bytes = body.to_buffer().await?.to_vec();
+        match answer {
+            Answer::Page(prefix, cursor) => {
+                let _ = self.place.set(uri);
+                bytes = page::rewrite(&bytes, &prefix, cursor)?.into();
+            }
+            Answer::Begin => self.uploads.begin(uri, &bytes),
+            // The status of an error can be 200.
+            Answer::End(id) if !bytes.windows(6).any(|word| word == b"<Error") => self.uploads.end(&id),
+            _ => {}
+        }
+        head.headers.remove(CONTENT_LENGTH);
+        let body = HttpBody::new(Box::pin(stream::iter([Ok(Buffer::from(bytes))])), None);
         Ok(Response::from_parts(head, body))
     }
 }
@@ -188,6 +277,12 @@ impl Answer {
                 let (mut head, body) = request.into_parts();
                 head.uri = with_query(head.uri, &format!("{sent}encoding-type=url"))?;
                 Ok((Self::Page(prefix, cursor), Request::from_parts(head, body)))
+            }
+            Method::POST if query == "uploads" => Ok((Self::Begin, request)),
+            Method::POST | Method::DELETE => {
+                let id = query.split('&').find_map(|pair| pair.strip_prefix("uploadId="));
+                let id = id.map(|id| percent_decode_str(id).decode_utf8_lossy().into_owned());
+                Ok((id.map_or(Self::Other, Self::End), request))
             }
             _ => Ok((Self::Other, request)),
         }

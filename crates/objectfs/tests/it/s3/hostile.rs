@@ -2,7 +2,7 @@
 
 use super::server::{BUCKET, KEYS};
 use super::stranger::{Stranger, answer, endless, entry, page, send_forever};
-use super::{LONG, Mounted};
+use super::{LONG, Mounted, soon};
 use lightfoot_objectfs::{Bucket, Counted, Keys, ObjectFs, ObjectOptions};
 use std::io::Write;
 use std::sync::Arc;
@@ -25,15 +25,6 @@ fn mount(fs: ObjectFs) -> Mounted {
     let calls = fs.calls();
     let vfs = Vfs::new(fs);
     Mounted { at: vfs.context(), calls, _vfs: vfs }
-}
-
-/// Waits until it is so.
-fn soon(what: &str, is_so: impl Fn() -> bool) {
-    let limit = std::time::Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(std::time::Instant::now() < limit, "waited in vain until {what}");
-        std::thread::yield_now();
-    }
 }
 
 fn object(len: u64) -> Vec<u8> {
@@ -172,7 +163,7 @@ fn a_caller_of_a_server_that_does_not_answer_can_be_cancelled() {
             scope.spawn(|| cancel.scope(|| mounted.at.mknod(Base::CWD, b"/c", 0o644, 0))),
             scope.spawn(|| cancel.scope(|| mounted.rename("/d", "/e"))),
         ];
-        soon("all have sent requests", || stranger.heads().len() >= calls.len());
+        soon("all have sent requests", &|| stranger.heads().len() >= calls.len());
         cancel.cancel();
         for call in calls {
             assert_eq!(call.join().expect("no panic"), Err(Errno::EINTR));
@@ -195,7 +186,7 @@ fn a_caller_that_waits_for_another_one_can_be_cancelled() {
     let (first, second) = (Cancel::new(), Cancel::new());
     std::thread::scope(|scope| {
         let loads = scope.spawn(|| first.scope(|| mounted.at.unlink(Base::CWD, b"/file")));
-        soon("the object is read", || stranger.heads().iter().any(|head| head.starts_with("GET /bucket/file")));
+        soon("the object is read", &|| stranger.heads().iter().any(|head| head.starts_with("GET /bucket/file")));
         let waits = scope.spawn(|| second.scope(|| file.flush()));
         second.cancel();
         assert_eq!(waits.join().expect("no panic"), Err(Errno::EINTR));
@@ -218,11 +209,40 @@ fn after_the_end_has_begun_no_call_waits_for_all_tries() {
     let mounted = mount(fs);
     std::thread::scope(|scope| {
         let call = scope.spawn(|| mounted.size("/a"));
-        soon("the request is repeated", || stranger.heads().len() >= 2);
+        soon("the request is repeated", &|| stranger.heads().len() >= 2);
         assert!(!call.is_finished(), "it is repeated");
         ending.begin();
         assert_eq!(call.join().expect("no panic"), Err(Errno::ETIMEDOUT));
         assert_eq!(mounted.size("/b"), Err(Errno::ETIMEDOUT), "a later call, too");
     });
     assert!(mounted.calls.of(Counted::Retry) > 0);
+}
+
+/// Two clients write one object: the one that read the older version must not win.
+#[test]
+fn a_write_over_a_version_that_is_gone_is_refused() {
+    let stranger = Stranger::start(|head, stream| {
+        let is_range = head.to_ascii_lowercase().contains("\r\nrange: ");
+        match head.split(' ').next() {
+            Some("HEAD") => stream.write_all(&object(4)),
+            Some("GET") if is_range => {
+                stream.write_all(&object(4))?;
+                stream.write_all(b"text")
+            }
+            Some("PUT") if head.to_ascii_lowercase().contains("\r\nif-match: \"e\"\r\n") => {
+                stream.write_all(&answer(412, "", "<Error><Code>PreconditionFailed</Code></Error>"))
+            }
+            _ => stream.write_all(&answer(200, "ETag: \"f\"\r\n", "")),
+        }
+    });
+    let mounted = mount(tree(&stranger, ""));
+    let file = mounted.open("/file", OpenFlags::RDWR).unwrap();
+    file.write_at(4, b"mine").unwrap();
+    assert_eq!(file.flush(), Err(Errno::ESTALE));
+    drop(file);
+    assert_eq!(mounted.read("/file"), Ok(b"text".to_vec()), "what the other client wrote");
+    // A file that is emptied first is not based on what was there.
+    let file = mounted.open("/file", OpenFlags::WRONLY | OpenFlags::TRUNC).unwrap();
+    file.write_at(0, b"mine").unwrap();
+    assert_eq!(file.flush(), Ok(()));
 }

@@ -34,8 +34,12 @@ type Body = BoxBody<Bytes, Failure>;
 pub(crate) enum Act {
     /// It has this status.
     Status(u16),
+    /// It fails, with the status 200 and an error as its body.
+    ErrorAs200,
     /// The connection ends before the answer.
     Cut,
+    /// The server does it, and the connection ends before the answer.
+    Lost,
     /// The connection ends in the middle of the answer's body.
     CutBody,
     /// The server answers later.
@@ -156,11 +160,18 @@ async fn answer(
             *response.status_mut() = StatusCode::from_u16(status)?;
             return Ok(response);
         }
+        Some(Act::ErrorAs200) => {
+            let error = Bytes::from_static(b"<Error><Code>InvalidPart</Code><Message>refused</Message></Error>");
+            return Ok(Response::new(Full::new(error).map_err(|never| match never {}).boxed()));
+        }
         Some(Act::Slow) => _ = tokio::time::timeout(SLOW, std::future::pending::<()>()).await,
-        Some(Act::CutBody) | None => {}
+        Some(Act::CutBody | Act::Lost) | None => {}
     }
     let (parts, body) =
         service.call(request.map(s3s::Body::from)).await.map_err(|error| format!("{error:?}"))?.into_parts();
+    if matches!(act, Some(Act::Lost)) {
+        return Err(cut());
+    }
     if !matches!(act, Some(Act::CutBody)) {
         return Ok(Response::from_parts(parts, body.map_err(Failure::from).boxed()));
     }
