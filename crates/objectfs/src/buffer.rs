@@ -23,7 +23,7 @@ use vfs::Errno;
 /// The most bytes that a buffer has in memory.
 const IN_MEMORY: usize = 1 << 20;
 
-/// The bytes that all buffers may still take.
+/// A number of bytes that several owners share.
 #[derive(Clone)]
 pub(crate) struct Allowance(Arc<AtomicU64>);
 
@@ -36,13 +36,13 @@ impl Allowance {
     ///
     /// # Errors
     /// `ENOSPC`.
-    fn take(&self, bytes: u64) -> Result<(), Errno> {
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), Errno> {
         // Relaxed: a number by itself.
         let taken = self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes));
         taken.map(drop).map_err(|_| Errno::ENOSPC)
     }
 
-    fn give_back(&self, bytes: u64) {
+    pub(crate) fn give_back(&self, bytes: u64) {
         self.0.fetch_add(bytes, Relaxed);
     }
 }

@@ -42,6 +42,9 @@ impl ObjectFs {
         if node.is_dir {
             return;
         }
+        if let Some(reader) = file.state.get::<Reader>() {
+            reader.close(self, &node);
+        }
         let is_unused = {
             let mut facts = node.facts();
             facts.opens -= 1;
@@ -66,17 +69,20 @@ impl ObjectFs {
         // A call has returned the error of a refusal.
         let is_refused = content.as_ref().is_some_and(|buffer| buffer.is_refused);
         let saved = if is_refused { Ok(()) } else { self.upload(Deadline::NONE, node, &mut content) };
-        if !node.facts().keeps_buffer() {
-            self.discard(node, &mut content);
-        }
+        self.drop_unused(node, &mut content);
         saved
     }
 
-    /// Drops the buffer. If it had changes, the kernel and the cache must forget them, too.
-    fn discard(&self, node: &Node, content: &mut Option<Buffer>) {
-        let had_changes = content.take().is_some_and(|buffer| buffer.is_dirty);
+    /// Drops the buffer, unless the file is in use. If the buffer had changes, the kernel and the cache
+    /// must forget them, too.
+    fn drop_unused(&self, node: &Node, content: &mut Option<Buffer>) {
+        // An open that follows must find neither, or both.
         let mut facts = node.facts();
+        if facts.keeps_buffer() {
+            return;
+        }
         facts.local = None;
+        let had_changes = content.take().is_some_and(|buffer| buffer.is_dirty);
         if had_changes && !facts.is_nameless {
             facts.version += 1;
             facts.fetched = None;
@@ -354,13 +360,7 @@ impl ObjectFs {
             Ok(true) => Ok(()),
             done => {
                 let saved = done.and_then(|_| self.upload(until, &node, &mut content));
-                let is_unused = {
-                    let facts = node.facts();
-                    facts.writers == 0 && !facts.is_nameless
-                };
-                if is_unused {
-                    self.discard(&node, &mut content);
-                }
+                self.drop_unused(&node, &mut content);
                 inode.mark_stale();
                 saved
             }

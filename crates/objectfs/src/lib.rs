@@ -64,6 +64,7 @@ mod object_fs;
 mod options;
 mod reader;
 mod store;
+mod window;
 
 #[cfg(feature = "s3")]
 pub use bucket::{Bucket, BucketError, Keys};

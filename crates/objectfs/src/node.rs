@@ -12,6 +12,7 @@ use crate::buffer::Buffer;
 use crate::deadline::Deadline;
 use crate::meta::Meta;
 use crate::store::Found;
+use crate::window::Windows;
 use core::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use std::time::Instant;
@@ -67,6 +68,7 @@ pub(crate) struct Node {
     pub(crate) is_dir: bool,
     facts: Mutex<Facts>,
     content: Mutex<Option<Buffer>>,
+    pub(crate) windows: Windows,
 }
 
 impl Node {

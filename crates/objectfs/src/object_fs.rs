@@ -3,6 +3,7 @@
 use crate::blocks::Blocks;
 #[cfg(feature = "s3")]
 use crate::bucket::{Bucket, BucketError};
+use crate::buffer::Allowance;
 use crate::calls::Calls;
 use crate::deadline::Deadline;
 use crate::failures::Failures;
@@ -38,6 +39,8 @@ pub struct ObjectFs {
     pub(crate) moves: RwLock<()>,
     pub(crate) nodes: Mutex<Nodes>,
     pub(crate) blocks: Blocks,
+    /// The bytes for requests ahead of readers.
+    pub(crate) windows: Allowance,
     pub(crate) failures: Mutex<Failures>,
     pub(crate) order: HashOrder,
     /// The time of all directories.
@@ -78,7 +81,8 @@ impl ObjectFs {
             ttl: options.ttl / 2,
             moves: RwLock::new(()),
             nodes: Mutex::new(Nodes::new()),
-            blocks: Blocks::new(options.cache_bytes),
+            blocks: Blocks::new(options.cache_bytes / 2),
+            windows: Allowance::new(options.cache_bytes / 2),
             failures: Mutex::default(),
             order: HashOrder::default(),
             began: prim::clock::now_ns(),

@@ -1,15 +1,15 @@
-//! Reads of an open file: by blocks through the cache, with requests that grow while the reads are sequential, and one request
-//! ahead of them.
+//! Reads of an open file: by blocks through the cache, and by windows that grow while the reads are sequential.
 //!
 //! # What it is
-//! A read that finds a block missing requests a range: the blocks that it needs, or a window if the
-//! read begins where the last request ended. The window doubles each time up to [`MAX_WINDOW`].
-//! After each window the next window is requested in the background; a read that reaches the next
-//! window waits for that request.
+//! A read that finds a block missing requests a range ([`Window`]): the blocks that it needs or, if the
+//! read begins where the last request ended, a window that doubles each time up to [`MAX_WINDOW`]. While
+//! the reads are sequential, windows for [`AHEAD`] bytes are requested before they are needed.
+//!
+//! The reader owns the windows that it requested ahead until they were read, so that the cache cannot
+//! evict them before. All windows of a file system share a part of the bytes for the cache.
 //!
 //! # How it is locked
-//! Reads of one open file that miss the cache take turns. Reads that hit the cache take no lock of
-//! the open file.
+//! The plan of an open file has a mutex, held while requests are started, not while a read waits.
 
 use crate::blocks::{BLOCK, BlockKey};
 use crate::deadline::Deadline;
@@ -17,46 +17,44 @@ use crate::key::Key;
 use crate::meta::Meta;
 use crate::node::Node;
 use crate::object_fs::ObjectFs;
+use crate::window::Window;
 use core::ops::Range;
 use opendal::Buffer;
-use parking_lot::{Mutex, MutexGuard};
-use tokio::task::JoinHandle;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
 use vfs::Errno;
 
-/// The longest range that is requested ahead, in bytes.
-const MAX_WINDOW: u64 = 8 << 20;
+/// The longest range of a request ahead, in bytes.
+const MAX_WINDOW: u64 = 4 << 20;
 
-/// A request in the background.
-struct Pending {
-    version: u64,
-    range: Range<u64>,
-    read: JoinHandle<opendal::Result<Buffer>>,
-}
+/// The bytes that are requested ahead of a sequential reader.
+const AHEAD: u64 = 3 * MAX_WINDOW;
 
-impl Drop for Pending {
-    fn drop(&mut self) {
-        self.read.abort();
-    }
-}
+/// How far reads that follow each other may arrive out of their order: the kernel sends several at a time.
+const OUT_OF_ORDER: u64 = 1 << 20;
 
 #[derive(Default)]
-struct Ahead {
-    /// Where the last request ended, and for which version.
-    next: (u64, u64),
+struct Plan {
+    version: u64,
+    /// Where the last request ended.
+    next: u64,
+    /// The bytes of the last window; 0: the reads are not sequential.
     window: u64,
-    pending: Option<Pending>,
+    /// The windows that were requested ahead, in the order of their offsets.
+    windows: VecDeque<Arc<Window>>,
 }
 
 /// The state of an open file; see the [module documentation](self).
 #[derive(Default)]
-pub(crate) struct Reader(Mutex<Ahead>);
+pub(crate) struct Reader(Mutex<Plan>);
 
 /// The object that is read.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     fs: &'a ObjectFs,
     until: Deadline,
-    node: u64,
+    node: &'a Node,
     key: &'a Key,
     meta: &'a Meta,
     version: u64,
@@ -74,82 +72,164 @@ impl Reader {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<Option<usize>, Errno> {
-        let target = Target { fs, until, node: node.id, key, meta, version };
+        let target = Target { fs, until, node, key, meta, version };
         let end = meta.size.min(offset.saturating_add(buf.len() as u64));
         let mut at = offset;
         while at < end {
-            let (start, bytes) = match target.cached(at) {
-                Some(block) => (at / BLOCK * BLOCK, block),
-                None => match self.request(&target, at..end)? {
-                    Some(answer) => answer,
+            let into = &mut buf[(at - offset) as usize..(end - offset) as usize];
+            at += match target.cached(at) {
+                Some(block) => copy_from(&block, at % BLOCK, into),
+                None => match self.read_window(&target, at, into)? {
+                    Some(read) => read,
                     None => return Ok(None),
                 },
             };
-            let from = usize::try_from(at - start).map_err(|_| Errno::EIO)?;
-            let len = bytes.len().saturating_sub(from).min((end - at) as usize);
-            if len == 0 {
-                return Err(Errno::EIO);
-            }
-            let done = (at - offset) as usize;
-            copy(&bytes.slice(from..from + len), &mut buf[done..done + len]);
-            at += len as u64;
         }
         Ok(Some(end.saturating_sub(offset) as usize))
     }
 
-    /// Requests a range that begins with the block of `wanted`. Returns its first offset and its bytes.
-    #[cold]
-    fn request(&self, target: &Target<'_>, wanted: Range<u64>) -> Result<Option<(u64, Buffer)>, Errno> {
-        let mut ahead = self.lock(target.until)?;
-        if let Some(block) = target.cached(wanted.start) {
-            return Ok(Some((wanted.start / BLOCK * BLOCK, block)));
-        }
-        let mut pending = match ahead.pending.take() {
-            Some(pending) if pending.version == target.version && pending.range.contains(&wanted.start) => pending,
-            _ => {
-                let range = ahead.next_range(target, &wanted);
-                target.start(range)
-            }
+    /// Reads from the window at `at`, which it requests if there is none. Returns how many bytes.
+    fn read_window(&self, target: &Target<'_>, at: u64, into: &mut [u8]) -> Result<Option<u64>, Errno> {
+        let windows = &target.node.windows;
+        let (window, is_own) = match windows.find(target.version, at) {
+            Some(window) => (window, false),
+            None => self.request(target, at..at + into.len() as u64),
         };
-        let bytes = target.fs.store.finish_read(target.until, &mut pending.read)?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let range = pending.range.clone();
-        target.fs.blocks.keep(target.node, target.version, range.start, &bytes, target.meta.size);
-        ahead.next = (target.version, range.end);
-        if ahead.window > 0 && range.end < target.meta.size {
-            let next = ahead.next_range(target, &(range.end..range.end));
-            ahead.pending = Some(target.start(next));
+        let answer = target.fs.store.finish(target.until, &window.reading);
+        let Ok(Some(bytes)) = &answer else {
+            // Otherwise the caller left, and other reads may still wait.
+            if window.reading.answer.peek().is_some() {
+                windows.remove(&window);
+                // The request of another read may have had an older key.
+                if !is_own {
+                    return self.read_window(target, at, into);
+                }
+            }
+            return answer.map(|_| None);
+        };
+        let read = copy_from(bytes, at - window.range.start, into);
+        if read == 0 {
+            windows.remove(&window);
+            return Err(Errno::EIO);
         }
-        Ok(Some((range.start, bytes)))
+        if window.serve(read) || !window.is_ahead() {
+            target.retire(&window);
+        }
+        self.go_on(target, at + read);
+        Ok(Some(read))
     }
 
-    fn lock(&self, until: Deadline) -> Result<MutexGuard<'_, Ahead>, Errno> {
-        until.lock(|| self.0.lock(), |left| self.0.try_lock_for(left))
+    /// Requests a range that begins with the block of `wanted`. Returns false if another read has
+    /// requested the range.
+    #[cold]
+    fn request(&self, target: &Target<'_>, wanted: Range<u64>) -> (Arc<Window>, bool) {
+        let mut plan = self.0.lock();
+        // Another read of this open file may have requested it.
+        if let Some(window) = target.node.windows.find(target.version, wanted.start) {
+            return (window, false);
+        }
+        let start = wanted.start / BLOCK * BLOCK;
+        let is_next = plan.version == target.version && plan.next > 0;
+        let is_sequential = is_next && (plan.next..plan.next + OUT_OF_ORDER).contains(&start);
+        let needed = wanted.end.div_ceil(BLOCK) * BLOCK;
+        if !is_sequential {
+            plan.drop_windows(target);
+            *plan = Plan { version: target.version, ..Plan::default() };
+        }
+        let mut range = start..needed.min(target.meta.size);
+        let mut taken = None;
+        if is_sequential {
+            let longer = plan.next..needed.max(plan.grow()).min(target.meta.size);
+            let bytes = longer.end - longer.start;
+            if target.fs.windows.take(bytes).is_ok() {
+                (range, taken) = (longer, Some(bytes));
+            }
+        }
+        plan.next = range.end;
+        let window = target.start(range, taken);
+        if taken.is_some() {
+            plan.windows.push_back(window.clone());
+        }
+        (window, true)
+    }
+
+    /// Requests windows ahead of a sequential reader that is at `at`.
+    fn go_on(&self, target: &Target<'_>, at: u64) {
+        // If another read plans, it requests them.
+        let Some(mut plan) = self.0.try_lock() else { return };
+        let is_sequential = plan.window > 0 && plan.version == target.version;
+        while is_sequential && plan.next < target.meta.size && plan.next < at + AHEAD.min(2 * plan.window) {
+            let range = plan.next..plan.grow().min(target.meta.size);
+            let bytes = range.end - range.start;
+            if target.fs.windows.take(bytes).is_err() {
+                break;
+            }
+            plan.next = range.end;
+            let window = target.start(range, Some(bytes));
+            plan.windows.push_back(window);
+        }
+        while plan.windows.front().is_some_and(|window| window.range.end + OUT_OF_ORDER < at) {
+            if let Some(window) = plan.windows.pop_front() {
+                target.retire(&window);
+            }
+        }
+    }
+
+    /// Gives up the windows that were requested ahead: the file is closed.
+    pub(crate) fn close(&self, fs: &ObjectFs, node: &Node) {
+        let windows = core::mem::take(&mut self.0.lock().windows);
+        windows.iter().for_each(|window| retire(fs, node, window));
     }
 }
 
-impl Ahead {
-    /// Returns the blocks to request for a read.
-    fn next_range(&mut self, target: &Target<'_>, wanted: &Range<u64>) -> Range<u64> {
-        let start = wanted.start / BLOCK * BLOCK;
-        let is_sequential = self.next == (target.version, start) && start > 0;
-        let most = MAX_WINDOW.min(target.fs.options.cache_bytes / 4);
-        self.window = if is_sequential { (self.window * 2).max(2 * BLOCK).min(most) / BLOCK * BLOCK } else { 0 };
-        let needed = wanted.end.div_ceil(BLOCK) * BLOCK;
-        start..needed.max(start + self.window.max(BLOCK)).min(target.meta.size)
+impl Plan {
+    /// Returns the end of the next window, which is longer than the last one.
+    fn grow(&mut self) -> u64 {
+        self.window = (self.window * 2).clamp(2 * BLOCK, MAX_WINDOW);
+        self.next + self.window
+    }
+
+    fn drop_windows(&mut self, target: &Target<'_>) {
+        self.windows.drain(..).for_each(|window| target.retire(&window));
     }
 }
 
 impl Target<'_> {
     fn cached(&self, offset: u64) -> Option<Buffer> {
-        let key = BlockKey { node: self.node, version: self.version, number: offset / BLOCK };
+        let key = BlockKey { node: self.node.id, version: self.version, number: offset / BLOCK };
         self.fs.blocks.get(&key)
     }
 
-    fn start(&self, range: Range<u64>) -> Pending {
-        let read = self.fs.store.start_read(self.key, self.meta, range.clone());
-        Pending { version: self.version, range, read }
+    /// Requests a range, for which `taken` bytes were taken from the allowance.
+    fn start(&self, range: Range<u64>, taken: Option<u64>) -> Arc<Window> {
+        let reading = self.fs.store.start(self.key, self.meta, range.clone());
+        let taken = taken.map(|bytes| (self.fs.windows.clone(), bytes));
+        let window = Arc::new(Window::new(self.version, range, reading, taken));
+        self.node.windows.add(&window);
+        window
     }
+
+    fn retire(&self, window: &Arc<Window>) {
+        retire(self.fs, self.node, window);
+    }
+}
+
+/// Moves the bytes of a window to the cache.
+fn retire(fs: &ObjectFs, node: &Node, window: &Arc<Window>) {
+    if node.windows.remove(window)
+        && let Some(bytes) = window.arrived()
+    {
+        let is_end = !window.range.end.is_multiple_of(BLOCK);
+        fs.blocks.keep(node.id, window.version, window.range.start, &bytes, is_end);
+    }
+}
+
+/// Copies bytes from `start` on, as many as fit. Returns how many.
+fn copy_from(bytes: &Buffer, start: u64, into: &mut [u8]) -> u64 {
+    let start = usize::try_from(start).unwrap_or(usize::MAX).min(bytes.len());
+    let len = (bytes.len() - start).min(into.len());
+    copy(&bytes.slice(start..start + len), &mut into[..len]);
+    len as u64
 }
 
 /// Copies all of `bytes`, which may be in pieces.

@@ -16,6 +16,7 @@ use crate::limits::{COPIED_PART, MAX_KEY, PART, copied_part};
 use crate::meta::Meta;
 use crate::options::ObjectOptions;
 use crate::reader::copy;
+use crate::window::{Answer, Reading};
 use core::fmt;
 use core::future::Future;
 use core::ops::Range;
@@ -31,7 +32,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use vfs::Errno;
 
@@ -130,11 +131,7 @@ impl Store {
     }
 
     /// Waits for `call`, as long as its caller waits.
-    fn wait<T>(
-        &self,
-        until: Deadline,
-        call: impl Future<Output = opendal::Result<T>>,
-    ) -> Result<opendal::Result<T>, Errno> {
+    fn wait<T>(&self, until: Deadline, call: impl Future<Output = T>) -> Result<T, Errno> {
         let began = Instant::now();
         let ended = async {
             let mut ending = self.ending.subscribe();
@@ -148,8 +145,7 @@ impl Store {
             // OpenDAL must not end this process, whatever a store sends.
             let call = AssertUnwindSafe(call).catch_unwind();
             match select(pin!(call), pin!(left)).await {
-                Either::Left((Ok(done), _)) => Ok(done),
-                Either::Left((Err(_), _)) => Ok(Err(Error::new(ErrorKind::Unexpected, "the answer cannot be read"))),
+                Either::Left((done, _)) => done.map_err(|_| Errno::EIO),
                 Either::Right((errno, _)) => Err(errno),
             }
         })
@@ -161,18 +157,7 @@ impl Store {
     }
 
     fn ask<T>(&self, until: Deadline, call: impl Future<Output = opendal::Result<T>>) -> Result<T, Errno> {
-        self.wait(until, call)?.map_err(|error| {
-            self.note(&error);
-            errno_of(&error)
-        })
-    }
-
-    /// Counts and logs an error.
-    fn note(&self, error: &Error) {
-        if error.kind() != ErrorKind::NotFound {
-            self.calls.count(Counted::Failure);
-            tracing::debug!(%error, "the store reports an error");
-        }
+        self.wait(until, call)?.map_err(|error| note(&self.calls, &error))
     }
 
     /// Lists some names. If this fails, returns the store's error in its own words.
@@ -232,46 +217,42 @@ impl Store {
     }
 
     /// Starts to read a range of the object `key`, in the background.
-    pub(crate) fn start_read(&self, key: &Key, meta: &Meta, range: Range<u64>) -> JoinHandle<opendal::Result<Buffer>> {
+    pub(crate) fn start(&self, key: &Key, meta: &Meta, range: Range<u64>) -> Reading {
         self.calls.count(Counted::Read);
-        let (operator, key, meta) = (self.operator.clone(), key.clone(), meta.clone());
+        let (operator, key, meta, calls) = (self.operator.clone(), key.clone(), meta.clone(), self.calls.clone());
         let is_checked = self.checks_versions(&meta);
-        self.runtime.spawn(async move {
+        let reading = self.runtime.spawn(async move {
             let mut read = operator.read_with(key.path()).range(range.clone());
             if is_checked {
                 read = read.if_match(&meta.tag);
             }
-            match read.await {
-                Ok(bytes) if bytes.len() as u64 == range.end - range.start => Ok(bytes),
+            let read = match read.await {
+                Ok(bytes) if bytes.len() as u64 == range.end - range.start => return Ok(Some(bytes)),
                 // OpenDAL reports a range that is not all there as such an error, too.
                 Err(error) if is_checked || error.kind() != ErrorKind::Unexpected => Err(error),
-                short if operator.stat(key.path()).await?.content_length() == meta.size => {
-                    short.and_then(|_| Err(Error::new(ErrorKind::Unexpected, "the store sent too few bytes")))
+                short => match operator.stat(key.path()).await {
+                    Ok(found) if found.content_length() == meta.size => {
+                        short.and_then(|_| Err(Error::new(ErrorKind::Unexpected, "the store sent too few bytes")))
+                    }
+                    Ok(_) => return Ok(None),
+                    Err(error) => Err(error),
+                },
+            };
+            match read {
+                Err(error) if matches!(error.kind(), ErrorKind::ConditionNotMatch | ErrorKind::RangeNotSatisfied) => {
+                    Ok(None)
                 }
-                _ => Err(Error::new(ErrorKind::ConditionNotMatch, "the object has another length now")),
+                read => read.map(Some).map_err(|error| note(&calls, &error)),
             }
-        })
+        });
+        let abort = reading.abort_handle();
+        let answer = reading.map(|ended| ended.unwrap_or(Err(Errno::EIO))).boxed().shared();
+        Reading { answer, abort }
     }
 
-    /// Returns the result of a read in the background. Returns `Ok(None)` if the object is another
-    /// one now.
-    pub(crate) fn finish_read(
-        &self,
-        until: Deadline,
-        read: &mut JoinHandle<opendal::Result<Buffer>>,
-    ) -> Result<Option<Buffer>, Errno> {
-        let joined =
-            async { read.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Unexpected, "a read was cut off"))) };
-        match self.wait(until, joined)? {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if matches!(error.kind(), ErrorKind::ConditionNotMatch | ErrorKind::RangeNotSatisfied) => {
-                Ok(None)
-            }
-            Err(error) => {
-                self.note(&error);
-                Err(errno_of(&error))
-            }
-        }
+    /// Waits for the answer to [`Store::start`].
+    pub(crate) fn finish(&self, until: Deadline, reading: &Reading) -> Answer {
+        self.wait(until, reading.answer.clone())?
     }
 
     /// Returns a buffer over the first `base` bytes of an object.
@@ -331,8 +312,8 @@ impl Store {
 
     /// Reads a range of an object. Returns `Ok(None)` if another program has replaced the object.
     fn read(&self, until: Deadline, key: &Key, meta: &Meta, range: Range<u64>) -> Result<Option<Buffer>, Errno> {
-        let mut read = self.start_read(key, meta, range);
-        self.finish_read(until, &mut read).inspect_err(|_| read.abort())
+        let reading = self.start(key, meta, range);
+        self.finish(until, &reading).inspect_err(|_| reading.abort.abort())
     }
 
     /// Writes the whole object `key`: the contents of a buffer, whose base is the object `from`. Returns
@@ -608,6 +589,15 @@ async fn copy_object(operator: Operator, from: Key, to: Key, size: u64) -> opend
         writer.close().await.map(drop)
     };
     all.await
+}
+
+/// Counts and logs an error. Returns its errno.
+fn note(calls: &Calls, error: &Error) -> Errno {
+    if error.kind() != ErrorKind::NotFound {
+        calls.count(Counted::Failure);
+        tracing::debug!(%error, "the store reports an error");
+    }
+    errno_of(error)
 }
 
 fn joined(ended: Option<Result<opendal::Result<()>, tokio::task::JoinError>>) -> opendal::Result<()> {

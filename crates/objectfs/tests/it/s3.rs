@@ -99,7 +99,12 @@ impl Mounted {
 
 /// Bytes that differ from block to block.
 fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|at| (at / 1000 * 7 + at) as u8).collect()
+    pattern_at(0, len)
+}
+
+/// A part of the bytes.
+fn pattern_at(start: usize, len: usize) -> Vec<u8> {
+    (start..start + len).map(|at| (at / 1000 * 7 + at) as u8).collect()
 }
 
 #[test]
@@ -255,6 +260,31 @@ fn sequential_reads_make_few_requests_and_random_ones_read_little() {
     }
     assert_eq!(server.requests().len(), 4, "one range for each");
     assert!(small.read("/large").unwrap() == pattern(LEN), "more than the cache holds");
+}
+
+/// The cache is smaller than the object, and than the windows of the readers together.
+#[test]
+fn sequential_readers_get_each_byte_once() {
+    const LEN: usize = 48 << 20;
+    let server = Server::start();
+    std::fs::write(server.object("large"), pattern(LEN)).unwrap();
+    for readers in [1, 3] {
+        let options = ObjectOptions { ttl: LONG, cache_bytes: 32 << 20, ..ObjectOptions::default() };
+        let mounted = mount_with(&server, "", options);
+        let before = mounted.calls.of(Counted::Received);
+        let files: Vec<_> = (0..readers).map(|_| mounted.open("/large", OpenFlags::RDONLY).unwrap()).collect();
+        let mut buf = vec![0; 128 << 10];
+        // The readers follow each other closely.
+        for at in (0..LEN).step_by(buf.len()) {
+            for file in &files {
+                assert_eq!(file.read_at(at as u64, &mut buf), Ok(buf.len()));
+                assert!(buf[..] == pattern_at(at, buf.len()), "at {at}");
+            }
+        }
+        let received = mounted.calls.of(Counted::Received) - before;
+        assert!(received <= LEN as u64 / 100 * 102, "{readers} readers: {received}");
+        assert!(mounted.calls.of(Counted::Read) <= 24, "{:?}", mounted.calls);
+    }
 }
 
 #[test]
