@@ -61,7 +61,7 @@ pub(crate) fn directory() -> PathBuf {
 /// through both. Ignores that the machine may refuse the tree or the session.
 pub(crate) fn make(parsed: SourceAndSettings) {
     let SourceAndSettings { source, mut settings } = parsed;
-    let Ok(tree) = source.open(&mut |_| {}) else { return };
+    let Ok(tree) = source.open(&mut crate::cli::source::Handles::default()) else { return };
     let ttls = settings.ttls(source.ttls());
     let most = settings.max_names(source.max_names());
     settings.mount.session.ttls = ttls;

@@ -6,7 +6,7 @@
 //! least used blocks.
 //!
 //! # How it is locked
-//! By the cache itself (`quick_cache`, in shards).
+//! By the cache itself (`quick_cache`).
 
 use opendal::Buffer;
 use quick_cache::Weighter;
@@ -43,11 +43,13 @@ impl Blocks {
     /// Returns an empty cache with a budget of `budget_bytes`.
     pub(crate) fn new(budget_bytes: u64) -> Self {
         let estimated = usize::try_from(budget_bytes / BLOCK).unwrap_or(usize::MAX).max(16);
-        // By default new blocks have 3 % of the bytes: the next reader of a file would find none.
+        // By default new blocks have 3 % of the bytes: the next reader of a file would find none. A lock is
+        // taken once for each block, so the cache needs no shards, which fill unevenly.
         let options = OptionsBuilder::new()
             .estimated_items_capacity(estimated)
             .weight_capacity(budget_bytes)
-            .hot_allocation(0.5)
+            .hot_allocation(0.25)
+            .shards(1)
             .build();
         let options = options.unwrap_or_else(|_| unreachable!("both capacities are given"));
         Self(Cache::with_options(options, ByBytes, DefaultHashBuilder::default(), DefaultLifecycle::default()))

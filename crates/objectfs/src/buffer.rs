@@ -124,7 +124,7 @@ impl Buffer {
     /// Fills `into` with own bytes from `offset` on; the range is one piece.
     ///
     /// # Errors
-    /// Those of the temporary file.
+    /// The errors of the temporary file.
     pub(crate) fn read_own(&mut self, offset: u64, into: &mut [u8]) -> Result<(), Errno> {
         self.seek(offset)?;
         let mut done = 0;
@@ -144,7 +144,7 @@ impl Buffer {
     /// Writes `data`; a gap before them reads as zeros.
     ///
     /// # Errors
-    /// `EFBIG`, `ENOSPC`, and those of the temporary file.
+    /// `EFBIG`, `ENOSPC`, and the errors of the temporary file.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Errno> {
         if data.is_empty() {
             return Ok(());
@@ -196,14 +196,14 @@ impl Buffer {
     /// Cuts the contents, or extends them by zeros.
     ///
     /// # Errors
-    /// `EFBIG`, and those of the temporary file.
+    /// `EFBIG`, and the errors of the temporary file.
     pub(crate) fn set_len(&mut self, len: u64) -> Result<(), Errno> {
         if len > self.most {
             return Err(Errno::EFBIG);
         }
         if len < self.len {
             self.base = self.base.min(len);
-            // What was written there must read as zeros if the file grows again.
+            // Behind the cut the file must read as zeros when it grows again.
             self.file.set_len(self.file_end(len)).map_err(|error| errno_of_io(&error))?;
             let cut: u64 =
                 self.written.overlapping(&(len..u64::MAX)).map(|range| range.end - range.start.max(len)).sum();
@@ -226,7 +226,7 @@ impl Buffer {
     /// Notes that the store has all the contents. They are the base now, if there is an origin.
     ///
     /// # Errors
-    /// Those of the temporary file.
+    /// The errors of the temporary file.
     pub(crate) fn stored(&mut self, origin: Option<(Meta, u64)>) -> Result<(), Errno> {
         self.is_dirty = false;
         if origin.is_none() {

@@ -5,7 +5,8 @@
 //! file `b` in the directory `a`. A directory that was made through this file system has an object,
 //! its marker `a/`. A listing brings the attributes of all names in it. A path whose directories
 //! are not in the cache is looked up as a whole. Reads request ranges, and the next range ahead of
-//! a sequential read; a file is written as a whole when it is closed or synced. `docs/objects.md`
+//! a sequential read; a file is written when it is closed or synced, and only its changed parts are
+//! sent. `docs/objects.md`
 //! is its manual.
 //!
 //! ```
@@ -21,8 +22,8 @@
 //!
 //! # What it is not
 //! A place for links or special files (`EOPNOTSUPP`), nor for modes, owners, or times that a
-//! program sets (`EPERM`). Nor a place for two writers of one file: the contents of the writer that
-//! closes the file last remain.
+//! program sets (`EPERM`). Nor a place for two writers of one file: the
+//! second one to close the file fails with `ESTALE`.
 //!
 //! # How it is locked
 //! The table of nodes has a mutex, held for no request to the store. A file has two mutexes.
@@ -50,6 +51,7 @@ mod buffer;
 mod calls;
 mod changes;
 mod contents;
+mod copies;
 mod deadline;
 mod errors;
 mod failures;
@@ -64,6 +66,7 @@ mod object_fs;
 mod options;
 mod reader;
 mod store;
+mod upload;
 mod window;
 
 #[cfg(feature = "s3")]

@@ -10,7 +10,8 @@ pub struct ObjectOptions {
     /// The longest time for which an answer of the store is used: after this time changes by others
     /// are visible. 0: each use requests the answer again.
     pub ttl: Duration,
-    /// Bytes of contents in memory: half for blocks that were read, half for requests ahead of readers.
+    /// Bytes of contents in memory: three quarters for blocks that were read, a quarter for requests ahead of
+    /// readers.
     pub cache_bytes: u64,
     /// The most bytes of a file that can be written; beyond that, `EFBIG`. A hole is stored as zeros.
     pub max_file: u64,

@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::meta::Meta;
 use crate::node::Node;
 use crate::object_fs::ObjectFs;
-use crate::window::Window;
+use crate::window::{Window, copy};
 use core::ops::Range;
 use opendal::Buffer;
 use parking_lot::Mutex;
@@ -230,13 +230,4 @@ fn copy_from(bytes: &Buffer, start: u64, into: &mut [u8]) -> u64 {
     let len = (bytes.len() - start).min(into.len());
     copy(&bytes.slice(start..start + len), &mut into[..len]);
     len as u64
-}
-
-/// Copies all of `bytes`, which may be in pieces.
-pub(crate) fn copy(bytes: &Buffer, into: &mut [u8]) {
-    let mut at = 0;
-    for piece in bytes.clone() {
-        into[at..at + piece.len()].copy_from_slice(&piece);
-        at += piece.len();
-    }
 }

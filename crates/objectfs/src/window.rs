@@ -90,3 +90,12 @@ impl Windows {
         at.map(|at| windows.swap_remove(at)).is_some()
     }
 }
+
+/// Copies all of `bytes`, which may be in pieces.
+pub(crate) fn copy(bytes: &Buffer, into: &mut [u8]) {
+    let mut at = 0;
+    for piece in bytes.clone() {
+        into[at..at + piece.len()].copy_from_slice(&piece);
+        at += piece.len();
+    }
+}

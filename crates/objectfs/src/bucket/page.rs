@@ -122,7 +122,8 @@ fn parse(xml: &[u8]) -> Option<Page> {
 /// Returns whether OpenDAL takes a key in a listing of `prefix`.
 fn is_below(key: &str, prefix: &str, is_prefix: bool) -> bool {
     let is_rest = |rest: &str| !rest.starts_with('/') && (!is_prefix || rest.ends_with('/'));
-    !key.is_empty() && key.strip_prefix(prefix).is_some_and(is_rest)
+    // XML has no number for NUL.
+    !key.is_empty() && !key.contains('\0') && key.strip_prefix(prefix).is_some_and(is_rest)
 }
 
 /// Returns a key that the server has escaped, as in a form of HTML.
@@ -181,6 +182,7 @@ mod tests {
             object("", "1", TIME),
             object("other/a", "1", TIME),
             object("d/%ff", "1", TIME),
+            object("d/%00", "1", TIME),
             "<Contents></Contents>".into(),
             "<Contents/>".into(),
             object("d//a", "1", TIME),

@@ -137,7 +137,7 @@ impl Transport {
     /// left them that ended before their uploads. At most 1,000.
     ///
     /// # Errors
-    /// Those of the requests.
+    /// The error of a request.
     pub(crate) async fn abort_old(&self, prefix: &str) -> opendal::Result<()> {
         let Some(place) = self.place.get() else { return Ok(()) };
         let query = format!("uploads&prefix={}", utf8_percent_encode(prefix, ESCAPED));

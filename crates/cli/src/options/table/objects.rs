@@ -21,7 +21,7 @@ pub(super) static OBJECT_TABLE: [Row; 5] = [
     value("cache", "BYTES", "cache=256m", |s, value| put(&mut s.objects.cache_bytes, size_of_memory(value)))
         .valid_for(&[Objects])
         .by_default("64m")
-        .help("Contents that are cached."),
+        .help("Contents in memory: three quarters for blocks that were read, a quarter for requests ahead of readers."),
     value("rename_dirs", "WORD", "rename_dirs=copy", |s, value| {
         let copies = match value {
             "copy" => Some(true),
@@ -38,5 +38,8 @@ pub(super) static OBJECT_TABLE: [Row; 5] = [
     })
     .valid_for(&[Objects])
     .by_default("20s")
-    .help("How long one try of a request to the server may take; there are up to 4."),
+    .help(
+        "How long one try of a request to the server may take; there are up to 4. Contents may take a second more \
+         for each 32 KiB.",
+    ),
 ];

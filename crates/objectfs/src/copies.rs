@@ -1,0 +1,128 @@
+//! Copies inside the store, and removals, of one object or of all below a prefix.
+
+use crate::calls::Counted;
+use crate::deadline::Deadline;
+use crate::key::Key;
+use crate::limits::{COPIED_PART, copied_part};
+use crate::store::Store;
+use crate::upload::parts;
+use core::future::Future;
+use futures::StreamExt;
+use opendal::options::{ReadOptions, WriteOptions};
+use opendal::{Error, ErrorKind, Operator};
+use tokio::task::JoinSet;
+use vfs::Errno;
+
+/// How many requests are made at a time when a directory is copied.
+const COPIES: usize = 16;
+
+impl Store {
+    /// Copies an object of `size` bytes inside the store. Fails with `EOPNOTSUPP` if the store cannot.
+    pub(crate) fn copy(&self, until: Deadline, from: &Key, to: &Key, size: u64) -> Result<(), Errno> {
+        if !self.can.copy {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        self.calls.count(Counted::Copy);
+        let copy = copy_object(self.operator.clone(), from.clone(), to.clone(), size);
+        self.ask(until, copy).inspect_err(|_| self.abandon(to, None))
+    }
+
+    /// Copies all objects below the prefix `from` to the prefix `to`. Returns their keys.
+    ///
+    /// # Errors
+    /// `EINVAL` if an object has a key that no request can name: then nothing was copied.
+    pub(crate) fn copy_prefix(&self, until: Deadline, from: &Key, to: &Key) -> Result<Vec<Key>, Errno> {
+        self.calls.count(Counted::List);
+        let paths = async {
+            let mut list = self.operator.lister_with(from.path()).recursive(true).await?;
+            let mut paths = Vec::new();
+            while let Some(entry) = list.next().await {
+                let (path, metadata) = entry?.into_parts();
+                paths.push((path, metadata.content_length()));
+            }
+            Ok(paths)
+        };
+        let pair = |(path, size)| {
+            let key = self.key(path)?;
+            let moved = Key::new(format!("{}{}", to.path(), key.below(from)?))?;
+            Some((key, moved, size))
+        };
+        let pairs: Option<Vec<_>> = self.ask(until, paths)?.into_iter().map(pair).collect();
+        let pairs = pairs.ok_or(Errno::EINVAL)?;
+        let keys = pairs.iter().map(|(key, ..)| key.clone()).collect();
+        let can_copy = self.can.copy;
+        self.each(until, pairs, Counted::Copy, |operator, (from, to, size)| async move {
+            match (from.is_dir(), can_copy) {
+                (true, _) => operator.create_dir(to.path()).await,
+                (false, true) => copy_object(operator, from, to, size).await,
+                (false, false) => operator.write(to.path(), operator.read(from.path()).await?).await.map(drop),
+            }
+        })
+        .inspect_err(|_| self.abandon(to, None))?;
+        Ok(keys)
+    }
+
+    /// Removes the objects with these keys.
+    pub(crate) fn remove_all(&self, until: Deadline, keys: Vec<Key>) -> Result<(), Errno> {
+        // From below: a service with real directories removes only empty ones.
+        let (mut dirs, files): (Vec<_>, Vec<_>) = keys.into_iter().partition(Key::is_dir);
+        self.each(until, files, Counted::Delete, |operator, key| async move { operator.delete(key.path()).await })?;
+        dirs.sort_unstable_by(|a, b| b.cmp(a));
+        dirs.iter().try_for_each(|key| self.delete(until, key))
+    }
+
+    /// Makes a request for each item, some requests at a time. Stops after an error.
+    fn each<T, F: Future<Output = opendal::Result<()>> + Send + 'static>(
+        &self,
+        until: Deadline,
+        items: Vec<T>,
+        kind: Counted,
+        request: impl Fn(Operator, T) -> F,
+    ) -> Result<(), Errno> {
+        let all = async {
+            let mut running = JoinSet::new();
+            for item in items {
+                if running.len() == COPIES {
+                    joined(running.join_next().await)?;
+                }
+                self.calls.count(kind);
+                running.spawn(request(self.operator.clone(), item));
+            }
+            while !running.is_empty() {
+                joined(running.join_next().await)?;
+            }
+            Ok(())
+        };
+        self.ask(until, all)
+    }
+}
+
+/// Copies an object inside the store: in parts, if one request could take too long.
+async fn copy_object(operator: Operator, from: Key, to: Key, size: u64) -> opendal::Result<()> {
+    if size <= COPIED_PART || !operator.info().capability().write_can_copy_from {
+        return operator.copy(from.path(), to.path()).await.map(drop);
+    }
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    // All parts are of one version, and the copy has what programs have noted at the object.
+    let found = operator.stat(from.path()).await?;
+    let user_metadata = found.user_metadata().map(|of| of.into_iter().map(owned).collect());
+    let options = WriteOptions { user_metadata, concurrent: 4, ..WriteOptions::default() };
+    let mut writer = operator.writer_options(to.path(), options).await?;
+    let all = async {
+        for part in parts(0..found.content_length(), copied_part(found.content_length())) {
+            let if_match = found.etag().map(str::to_owned);
+            let source = ReadOptions { range: part.into(), if_match, ..ReadOptions::default() };
+            writer.copy_from_options(from.path(), source).await?;
+        }
+        writer.close().await.map(drop)
+    };
+    all.await
+}
+
+fn joined(ended: Option<Result<opendal::Result<()>, tokio::task::JoinError>>) -> opendal::Result<()> {
+    match ended {
+        Some(Ok(done)) => done,
+        Some(Err(_)) => Err(Error::new(ErrorKind::Unexpected, "a request was cut off")),
+        None => Ok(()),
+    }
+}

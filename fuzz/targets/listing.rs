@@ -1,0 +1,4 @@
+//! libFuzzer's face of [`fuzz::listing`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::listing::run(data));
