@@ -12,7 +12,7 @@ use crate::caller::Daemon;
 use crate::closing::Closer;
 use crate::errno::errno;
 use crate::host::{self, Opening};
-use crate::identity::{Identities, dev_of, has_other_names};
+use crate::identity::{Identities, dev_of, has_other_names, time_of_change};
 use crate::node::{Attached, NameAt, Node};
 use crate::opens::Opens;
 use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
@@ -269,6 +269,18 @@ impl Shared {
         if self.watches.is_some()
             && has_other_names(stat)
             && node.note_other_names()
+            && let Some(invalidator) = self.invalidator.get()
+        {
+            invalidator.inode(node.id);
+        }
+    }
+
+    /// Invalidates an open file that another program has changed: a kernel sees this by the size and
+    /// the time of the contents, and the program may have kept both. A file that is not open is
+    /// compared at its next open ([`crate::version`]).
+    pub(crate) fn note_contents(&self, node: &Node, stat: &Statx) {
+        if node.note_change(time_of_change(stat))
+            && node.state().opens != 0
             && let Some(invalidator) = self.invalidator.get()
         {
             invalidator.inode(node.id);
