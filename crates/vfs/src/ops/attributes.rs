@@ -102,9 +102,8 @@ pub(crate) fn set_attr_held(cred: &Credentials, request: &Request, held: &PathRe
     let mut after = sb.fs().set_attr(request, inode, &to_store(cred, sb, &before, set))?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
-        drop_set_ids_first(cred, sb, request, inode)?;
-        let cut = sb.fs().set_len(request, inode, size);
-        let (blocks, after_cut) = cut.inspect_err(|_| keep_but_length(cred, sb, request, inode, set))?;
+        let cut = drop_set_ids_first(cred, sb, request, inode).and_then(|()| sb.fs().set_len(request, inode, size));
+        let (blocks, after_cut) = cut.inspect_err(|_| keep_but_length(cred, request, held, inode, set))?;
         after = after_cut;
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
@@ -133,13 +132,20 @@ pub(crate) fn set_attr_held(cred: &Credentials, request: &Request, held: &PathRe
     Ok(())
 }
 
-/// Keeps the part of a change that the file system has stored before it failed to change the length.
+/// Keeps the part of a change that the file system has stored before it failed to change the length: the ACL follows the mode, and
+/// watchers are notified. The data lock is held.
 #[cold]
-fn keep_but_length(cred: &Credentials, sb: &SuperBlock, request: &Request, inode: &Inode, set: &SetAttr) {
-    let stored = SetAttr { size: None, ..*set };
-    if stored != SetAttr::default() {
-        inode.update_rights(&sb.paths, |attr| apply(cred, attr, &stored, request.now()));
+fn keep_but_length(cred: &Credentials, request: &Request, held: &PathRef, inode: &Inode, set: &SetAttr) {
+    let (sb, stored) = (held.sb(), SetAttr { size: None, ..*set });
+    if stored == SetAttr::default() {
+        return;
     }
+    inode.update_rights(&sb.paths, |attr| apply(cred, attr, &stored, request.now()));
+    if stored.mode.is_some() && inode.has_acl() {
+        // The caller gets the error of the length, whatever this returns.
+        let _stored = sb.chmod_acl(request, held.dentry(), inode, &inode.attr());
+    }
+    publish::touched(sb, EventKind::Attributes, held.dentry());
 }
 
 /// Returns whether `cred` may make the change.
