@@ -92,7 +92,8 @@ fn a_thread_that_another_one_meets_for_moments_loses_little() {
     for machine in ["epyc192", "dl980", "skylake4"] {
         let (alone, met) = (changes(machine, false), changes(machine, true));
         table += &format!("{machine}: {alone}, {met}\n");
-        assert!(met * 20 > alone * 19, "{table}");
+        // If each visit splits the directory, the thread loses 3 to 4 %.
+        assert!(met * 50 > alone * 49, "{table}");
     }
     println!("{table}");
 }
