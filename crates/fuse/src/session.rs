@@ -61,7 +61,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trim::Trim;
 use user_budget::{Node, UserBudgets};
-use vfs::{Attr, Errno, Labels, OpenFile, PathRef, StatVfs, Valid, Vfs};
+use vfs::{Attr, Errno, Labels, PathRef, StatVfs, Valid, Vfs};
 
 /// The longest queue of notices. One notice for everything replaces a full queue.
 const QUEUED_NOTICES: usize = 4096;
@@ -169,7 +169,7 @@ pub struct Session {
     node_budget: NodeBudget,
     trim: Trim,
     files: Handles<files::OpenHandle>,
-    directories: Handles<OpenFile>,
+    directories: Handles<listing::OpenDirectory>,
     locks: Arc<locks::Locks>,
     backed: files::Backed,
     interrupts: Interrupts,

@@ -39,6 +39,7 @@ impl Shared {
         let stat = self.stat(node)?;
         self.note_removal(node, &stat);
         self.note_names(node, &stat);
+        self.note_contents(node, &stat);
         Ok(self.identities.attr(&stat))
     }
 

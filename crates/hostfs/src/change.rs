@@ -49,6 +49,7 @@ impl Shared {
 
     /// Notes that this file system changes a file.
     fn note_own_change(&self, node: &Node) {
+        node.forget_change();
         if let Some(watches) = &self.watches {
             node.note_own_change(watches.round());
         }

@@ -22,13 +22,15 @@
 
 use crate::errno::errno;
 use crate::host;
+use crate::identity::time_of_change;
 use crate::listing::HostDir;
 use crate::node::{LENT, Node, READ, SPECIAL, WRITE};
 use crate::opens::HostOpen;
 use crate::options::{MountPoints, Revalidate};
 use crate::shared::Shared;
-use crate::system;
-use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
+use crate::{system, version};
+use prim::clock;
+use rustix::fs::{FallocateFlags, OFlags, SeekFrom, Statx};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -53,7 +55,8 @@ impl Shared {
         let uid = request.uid;
         self.opens.begin(uid)?;
         if inode.mode() & S_IFMT == S_IFDIR {
-            return Ok(Opened { state: OpenState::Shared(Arc::new(HostDir::new(uid))), ..Opened::default() });
+            let seen = self.seen(|| self.stat(node)).inspect_err(|_| self.opens.end(uid))?;
+            return Ok(Opened { state: OpenState::Shared(Arc::new(HostDir::new(uid))), ..seen });
         }
         // Counts the open first, so that the budget does not close the new descriptor.
         node.state().opens += 1;
@@ -62,12 +65,25 @@ impl Shared {
             self.end_open(node, None);
             self.opens.end(uid);
         })?;
+        let seen = self.seen(|| host::stat_fd(fd.as_fd()).map_err(errno)).inspect_err(|_| {
+            self.end_open(node, Some(&fd));
+            self.opens.end(uid);
+        })?;
         Ok(Opened {
             backing: Some(fd.clone()),
             state: OpenState::Shared(Arc::new(HostOpen { fd, uid })),
             writes_through,
-            ..Opened::default()
+            ..seen
         })
+    }
+
+    /// Returns what a kernel may keep of a file that is opened, whose attributes `stat` requests.
+    fn seen(&self, stat: impl FnOnce() -> Result<Statx, Errno>) -> Result<Opened, Errno> {
+        if self.options.policy == Revalidate::Exclusive {
+            return Ok(Opened::default());
+        }
+        let version = version::of(time_of_change(&stat()?), clock::now_ns());
+        Ok(Opened { keeps_pages: version.is_some(), version, ..Opened::default() })
     }
 
     /// See [`vfs::FileSystem::release`].

@@ -85,7 +85,7 @@ impl Identities {
             blocks: stat.stx_blocks,
             atime: ns(&stat.stx_atime),
             mtime: ns(&stat.stx_mtime),
-            ctime: ns(&stat.stx_ctime),
+            ctime: time_of_change(stat),
         }
     }
 }
@@ -93,6 +93,11 @@ impl Identities {
 /// Returns the time of birth of a file, if the host keeps it.
 pub(crate) fn birth(stat: &Statx) -> Option<i64> {
     (stat.stx_mask & StatxFlags::BTIME.bits() != 0).then(|| ns(&stat.stx_btime))
+}
+
+/// Returns the time of the last change of a file, of its contents or attributes.
+pub(crate) fn time_of_change(stat: &Statx) -> i64 {
+    ns(&stat.stx_ctime)
 }
 
 /// Returns whether the attributes are of a directory.

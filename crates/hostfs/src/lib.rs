@@ -83,7 +83,7 @@
 //! Each module uses only modules of the lines above its own:
 //! 1. `system` (system calls)
 //! 2. `errno`, `options`, `caller` (with whose rights the host is changed), `identity` (nodes and
-//!    attributes), `node` (the record of a file), `opens` (open files, in all and of each user)
+//!    attributes), `version` (of contents), `node` (the record of a file), `opens` (open files, in all and of each user)
 //! 3. `host` (answers that need several calls), `calls` (calls that change the host), `table` (the
 //!    records), `budget` (of descriptors), `closing` (of the descriptors of evicted inodes)
 //! 4. `watches` (inotify), `settling` (files whose events may be own ones)
@@ -127,6 +127,7 @@ mod settling;
 mod shared;
 mod system;
 mod table;
+mod version;
 mod watches;
 
 pub use filesystem::HostFs;

@@ -58,6 +58,7 @@ impl Shared {
         self.note_found(at, Some(node));
         let attr = self.identities.attr(&stat);
         self.note_names(&found, &stat);
+        self.note_contents(&found, &stat);
         let mut new = NewInode { node, attr, valid: self.valid(dir, &found, &stat, watches), ..NewInode::default() };
         if self.applies_acls() && attr.kind() != S_IFLNK {
             host::read_acls(&fd, name, &mut new);

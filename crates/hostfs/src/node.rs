@@ -7,7 +7,7 @@
 //! descriptor still leads to it.
 //!
 //! # Size
-//! A record takes 104 bytes with its reference counts, the bytes of its name, and 17 bytes in the table (more before
+//! A record takes 112 bytes with its reference counts, the bytes of its name, and 17 bytes in the table (more before
 //! the table grows).
 //!
 //! # How it is locked
@@ -17,7 +17,7 @@
 //! # Where it comes from
 //! `lo_inode` of libfuse's `passthrough_ll`, which keeps a descriptor for each file.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::Relaxed};
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -58,6 +58,8 @@ pub(crate) struct Node {
     used: AtomicBool,
     /// The round of events in which this file system changed the file last; 0: never.
     own_round: AtomicU32,
+    /// The host's time of the last change, as it was seen last; 0: never, or this file system has changed the file since.
+    changed: AtomicI64,
     /// The file had several names at some time: a program may still have it open by a name that it lost. Or another program moved
     /// the directory: the VFS may have several inodes of it, each with its own entries.
     had_other_names: AtomicBool,
@@ -118,6 +120,7 @@ impl Node {
             state,
             used: AtomicBool::new(false),
             own_round: AtomicU32::new(0),
+            changed: AtomicI64::new(0),
             had_other_names: AtomicBool::new(false),
         }
     }
@@ -149,6 +152,21 @@ impl Node {
     pub(crate) fn note_own_change(&self, round: u32) {
         // Relaxed, here and below: if a change is missed, one invalidation too many follows.
         self.own_round.store(round, Relaxed);
+    }
+
+    /// Forgets the time of the last change, which this file system changes.
+    pub(crate) fn forget_change(&self) {
+        // Relaxed, here and below: a time by itself.
+        self.changed.store(0, Relaxed);
+    }
+
+    /// Notes the host's time of the last change. Returns whether another program has changed the file since the time before.
+    pub(crate) fn note_change(&self, time: i64) -> bool {
+        let before = self.changed.load(Relaxed);
+        if before != time {
+            self.changed.store(time, Relaxed);
+        }
+        before != 0 && before != time
     }
 
     /// Returns whether an event that is processed in `round` may be of a change by this file
@@ -250,6 +268,6 @@ mod tests {
 
     #[test]
     fn a_record_is_small() {
-        assert!(size_of::<Node>() <= 88, "{}", size_of::<Node>());
+        assert!(size_of::<Node>() <= 96, "{}", size_of::<Node>());
     }
 }

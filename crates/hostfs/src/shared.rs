@@ -12,7 +12,7 @@ use crate::caller::Daemon;
 use crate::closing::Closer;
 use crate::errno::errno;
 use crate::host::{self, Opening};
-use crate::identity::{Identities, dev_of, is_dir};
+use crate::identity::{Identities, dev_of, is_dir, time_of_change};
 use crate::node::{Attached, NameAt, Node};
 use crate::opens::Opens;
 use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
@@ -251,6 +251,18 @@ impl Shared {
             && !is_dir(stat)
             && stat.stx_nlink > 1
             && node.note_other_names()
+            && let Some(invalidator) = self.invalidator.get()
+        {
+            invalidator.inode(node.id);
+        }
+    }
+
+    /// Invalidates an open file that another program has changed: a kernel sees this by the size and
+    /// the time of the contents, and the program may have kept both. A file that is not open is
+    /// compared at its next open ([`crate::version`]).
+    pub(crate) fn note_contents(&self, node: &Node, stat: &Statx) {
+        if node.note_change(time_of_change(stat))
+            && node.state().opens != 0
             && let Some(invalidator) = self.invalidator.get()
         {
             invalidator.inode(node.id);

@@ -1,5 +1,6 @@
 //! Operations on files: open, read, write, seek, allocate.
 
+use super::user_budget::Node;
 use super::{Caller, Entry, NewMode, Session, without_fsetid};
 use crate::options::Checks;
 use parking_lot::Mutex;
@@ -103,7 +104,7 @@ impl Session {
         } else {
             self.open_as(caller, &held, requested)?
         };
-        Ok(self.opened(caller, file, requested))
+        Ok(self.opened(caller, &held, file, requested))
     }
 
     /// CREATE: creates a file and opens it; without opens
@@ -173,7 +174,7 @@ impl Session {
         let opened = if self.options.no_open {
             Opened { handle: 0, keep_cache: self.keeps_pages(), backing: None }
         } else {
-            self.opened(caller, file, OpenFlags::WRONLY)
+            self.opened(caller, &*self.node(entry.node)?, file, OpenFlags::WRONLY)
         };
         Ok((entry, opened))
     }
@@ -214,10 +215,10 @@ impl Session {
 
     /// `requested`: the flags of the caller. If a read access must be recorded, the kernel drops
     /// its pages of the file, since a read of these pages sends no request.
-    fn opened(&self, caller: &Caller, file: OpenFile, requested: OpenFlags) -> Opened {
+    fn opened(&self, caller: &Caller, node: &Node, file: OpenFile, requested: OpenFlags) -> Opened {
         let is_recorded = !requested.can_write() && file.is_access_due();
         let backing = if self.options.passthrough { file.backing() } else { None };
-        let keep_cache = self.keeps_pages() && !is_recorded && file.keeps_pages();
+        let keep_cache = node.note_open(&file) && self.keeps_pages() && !is_recorded;
         let is_backed = backing.is_some();
         if is_backed {
             self.backed.begin(file.held());

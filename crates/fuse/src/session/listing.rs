@@ -10,12 +10,28 @@
 //! listing holds only the lock of the listed directory, so the kernel does not exclude that.
 
 use super::{Caller, Entry, ROOT_NODE, Session};
+use std::ops::Deref;
 use vfs::{Base, DirEntry, Errno, OpenFile, OpenFlags, PathRef, Want};
 
 /// The cookie of `.`.
 const DOT: u64 = i64::MAX as u64 - 2;
 /// The cookie of `..`.
 const DOT_DOT: u64 = i64::MAX as u64 - 1;
+
+/// An open directory.
+pub(super) struct OpenDirectory {
+    file: OpenFile,
+    /// [`Node::note_open`](super::user_budget::Node::note_open).
+    is_same: bool,
+}
+
+impl Deref for OpenDirectory {
+    type Target = OpenFile;
+
+    fn deref(&self) -> &OpenFile {
+        &self.file
+    }
+}
 
 /// An entry of a listing.
 #[derive(Debug)]
@@ -48,21 +64,19 @@ impl Session {
     /// # Errors
     /// As for [`vfs::Context::open`]; `ESTALE`.
     pub fn opendir(&self, caller: &Caller, node: u64) -> Result<u64, Errno> {
-        Ok(self.directories.insert(self.open_directory(caller, node)?))
+        let held = self.node(node)?;
+        let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
+        let file = self.callers.looking(caller, |context| context.open_held(&held, flags))?;
+        let is_same = held.note_open(&file);
+        Ok(self.directories.insert(OpenDirectory { file, is_same }))
     }
 
     /// Returns whether the kernel may answer from the listing that it has cached: names are cached,
-    /// and no access must be recorded.
+    /// the file system does not report that the names changed, and no access must be recorded.
     #[must_use]
     pub fn keeps_listing(&self, handle: u64) -> bool {
-        let is_recorded = || self.directories.get(handle).is_some_and(|directory| directory.is_access_due());
-        !self.options.ttls.entry.is_zero() && !is_recorded()
-    }
-
-    fn open_directory(&self, caller: &Caller, node: u64) -> Result<OpenFile, Errno> {
-        let held = self.node(node)?;
-        let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
-        self.callers.looking(caller, |context| context.open_held(&held, flags))
+        let may_keep = |directory: &OpenDirectory| directory.is_same && !directory.is_access_due();
+        !self.options.ttls.entry.is_zero() && self.directories.get(handle).is_none_or(|open| may_keep(&open))
     }
 
     /// READDIR: calls `emit` with the entries after `cookie` (0: from the start) until it returns

@@ -28,10 +28,11 @@
 use super::Caller;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use vfs::{Attr, PathRef};
+use vfs::{Attr, OpenFile, PathRef};
 
 /// When the table has so many users, those without a charge are removed.
 const MOST: usize = 1024;
@@ -42,6 +43,8 @@ pub(crate) struct Node {
     charge: Option<Charge>,
     /// The kernel has learned that the file has several names.
     had_names: AtomicBool,
+    /// The version of the contents at the last open; 0: not known.
+    opened: AtomicU64,
 }
 
 impl Node {
@@ -51,7 +54,7 @@ impl Node {
     }
 
     fn new(place: PathRef, charge: Option<Charge>) -> Self {
-        Self { place, charge, had_names: AtomicBool::new(false) }
+        Self { place, charge, had_names: AtomicBool::new(false), opened: AtomicU64::new(0) }
     }
 
     /// Returns whether the kernel has learned that the file has several names.
@@ -68,6 +71,14 @@ impl Node {
             self.had_names.store(true, Relaxed);
         }
         before
+    }
+
+    /// Notes the open of `file`, the file of the node. Returns whether the kernel may keep what it
+    /// has cached of the contents since the open before.
+    pub(super) fn note_open(&self, file: &OpenFile) -> bool {
+        // Relaxed: a number by itself. Of two opens at once, one at most gets the other's number back.
+        let version = file.version().map_or(0, NonZeroU64::get);
+        self.opened.swap(version, Relaxed) == version && file.keeps_pages()
     }
 
     /// Returns whether the node is charged to `uid`.

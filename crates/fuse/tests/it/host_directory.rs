@@ -1,12 +1,12 @@
 //! A host directory mounted for several users: the host decides over changes. Prints SKIPPED without root or `/dev/fuse`.
 
-use crate::support::HostMount;
+use crate::support::{HostMount, wait_for};
 use hostfs::{HostOptions, Revalidate};
 use lightfoot_fuse::{MountOptions, SessionOptions, Ttls};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -150,4 +150,64 @@ fn a_program_of_the_mount_and_one_of_the_host_append_to_one_file() {
     const LOOKS: usize = 100_000;
     let is_seen = (0..LOOKS).any(|_| fs::read_to_string(mount.at.join("log")).unwrap() == text);
     assert!(is_seen, "{}", fs::read_to_string(mount.at.join("log")).unwrap());
+}
+
+/// Writes `contents` into a file of the host, and keeps the file's length and time.
+fn rewrite(path: &Path, contents: &[u8]) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    let before = file.metadata().unwrap();
+    file.write_all_at(contents, 0).unwrap();
+    file.set_modified(before.modified().unwrap()).unwrap();
+    let after = file.metadata().unwrap();
+    assert_eq!((after.len(), after.modified().unwrap()), (before.len(), before.modified().unwrap()));
+}
+
+#[test]
+fn contents_that_another_program_changed_are_seen_at_the_next_open_whatever_the_size_and_time() {
+    let Some(mount) = mounted() else { return };
+    fs::write(mount.host("f"), b"old").unwrap();
+    assert_eq!(fs::read(mount.path("f")).unwrap(), b"old");
+    for contents in [b"new", b"yet"] {
+        rewrite(&mount.host("f"), contents);
+        assert_eq!(fs::read(mount.path("f")).unwrap(), contents);
+    }
+}
+
+#[test]
+fn names_that_another_program_made_are_listed_whatever_the_time_of_the_directory() {
+    let Some(mount) = mounted() else { return };
+    let listed = || {
+        let names = fs::read_dir(mount.path("d")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let dir = mount.host("d");
+    fs::create_dir(&dir).unwrap();
+    let mut expected = listed();
+    for name in ["a", "b"] {
+        let time = fs::metadata(&dir).unwrap().modified().unwrap();
+        fs::write(dir.join(name), b"").unwrap();
+        fs::File::open(&dir).unwrap().set_modified(time).unwrap();
+        expected.insert(name.into());
+        assert_eq!(listed(), expected);
+    }
+}
+
+#[test]
+fn an_open_file_shows_what_another_program_wrote_whatever_the_size_and_time() {
+    let policy = Revalidate::Ttl(Duration::from_millis(1));
+    let ttls = Ttls { attr: Duration::from_millis(1), ..Ttls::LONG };
+    let session = SessionOptions { ttls, ..SessionOptions::default() };
+    let options = MountOptions { session, ..MountOptions::default() };
+    let Some(mount) = HostMount::new(&HostOptions { policy, ..HostOptions::default() }, &options) else { return };
+    fs::write(mount.host("f"), b"old").unwrap();
+    let file = fs::File::open(mount.path("f")).unwrap();
+    let read = || {
+        let mut buf = [0; 3];
+        file.read_exact_at(&mut buf, 0).map(|()| buf).unwrap()
+    };
+    assert_eq!(&read(), b"old");
+    let made = fs::metadata(mount.host("f")).unwrap();
+    wait_for("a later time", || prim::clock::now_ns() > made.ctime() * 1_000_000_000 + made.ctime_nsec());
+    rewrite(&mount.host("f"), b"new");
+    wait_for("the new contents", || read() == *b"new");
 }

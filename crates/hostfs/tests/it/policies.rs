@@ -57,6 +57,35 @@ fn the_policy_decides_whether_changes_by_others_are_seen() {
 }
 
 #[test]
+fn a_kernel_keeps_what_did_not_change_since_the_open_before() {
+    let source = support::temp_dir();
+    fs::create_dir(source.path().join("d")).unwrap();
+    fs::write(source.path().join("f"), b"old").unwrap();
+    let tree = Tree::new(&source, &options(Revalidate::Ttl(LONG), false));
+    let kept = |path: &str| {
+        let file = tree.open(path, OpenFlags::RDONLY).unwrap();
+        assert_eq!(file.keeps_pages(), file.version().is_some());
+        file.version()
+    };
+    assert_eq!((kept("/f"), kept("/d")), (None, None), "they may change again in this moment");
+    until("both are old", || kept("/f").is_some() && kept("/d").is_some());
+    let before = (kept("/f"), kept("/d"));
+    assert_eq!((kept("/f"), kept("/d")), before);
+    let time = |path: &str| fs::metadata(source.path().join(path)).unwrap().modified().unwrap();
+    let times = (time("f"), time("d"));
+    fs::write(source.path().join("f"), b"new").unwrap();
+    fs::write(source.path().join("d/new"), b"").unwrap();
+    fs::File::options().write(true).open(source.path().join("f")).unwrap().set_modified(times.0).unwrap();
+    fs::File::open(source.path().join("d")).unwrap().set_modified(times.1).unwrap();
+    assert_eq!((time("f"), time("d")), times);
+    assert_eq!((kept("/f"), kept("/d")), (None, None));
+    // Where nothing else changes the directory, everything is kept.
+    let tree = Tree::new(&source, &options(Revalidate::Exclusive, false));
+    let opened = tree.open("/f", OpenFlags::RDONLY).unwrap();
+    assert_eq!((opened.keeps_pages(), opened.version()), (true, None));
+}
+
+#[test]
 fn the_attributes_of_the_root_follow_the_policy_too() {
     let source = support::temp_dir();
     let tree = Tree::new(&source, &options(Revalidate::Always, false));

@@ -2,10 +2,11 @@
 //!
 //! # What it is
 //! 1. While one thread at a time changes a directory, the directory's lock covers all its names.
-//! 2. Where threads often wait for that lock, the directory is *sharded*: each name belongs to one
-//!    of [`WIDTH`] *shards*, by its hash. The shard's lock covers the creation and removal of the
-//!    name, and the shard's share of the directory's length, links and times. So threads that
-//!    change different names write no common line.
+//! 2. Where threads often wait for that lock, or sleep while others take it again and again, the
+//!    directory is *sharded*: each name belongs to one of [`WIDTH`] *shards*, by its hash. The
+//!    shard's lock covers the creation and removal of the name, and the shard's share of the
+//!    directory's length, links and times. So threads that change different names write no common
+//!    line.
 //! 3. An entry that is made while the directory is sharded is put on a [`ShardList`], chosen by the
 //!    entry's address. The slots that a thread gets lie side by side, so it mostly works on shard
 //!    lists that no other thread uses.
@@ -73,7 +74,8 @@ use sync::{Mutex, MutexGuard};
 /// and of others, which may be many.
 const SLOTS: [usize; 2] = if cfg!(loom) { [1, 1] } else { [32, 4] };
 
-/// How often threads must have waited for a directory's lock, or found it taken, in one period, before it is sharded.
+/// How often threads must have waited for a directory's lock in one period before it is sharded. A thread that sleeps has also
+/// waited once for each release that woke it in vain: where several threads sleep, each release of the lock counts.
 const MANY: u32 = 16;
 
 /// Nanoseconds of a period, as a power of two: 4 ms.
@@ -337,12 +339,18 @@ impl SuperBlock {
         waited: bool,
     ) -> (MutexGuard<'a, ()>, Option<usize>) {
         let slot = sharded_dirs.slot(dir);
-        let wants = waited && !slot.owner.is(dir) && (slot.waits.note() || self.shards_always());
+        let mut wants = waited && !slot.owner.is(dir) && (slot.waits.note() || self.shards_always());
         if wants {
             self.make_room(sharded_dirs, slot, dir);
         }
         let ranked = self.ranks.acquire(Rank::Directory);
-        let lock = self.ranks.take(Rank::Directory, &dir.lock);
+        // A thread that others pass notes it at once: it may sleep for long, and this may be the only thread that sees
+        // how often the lock is taken.
+        let mut passed = || {
+            wants |= waited && !slot.owner.is(dir) && slot.waits.note();
+            wants
+        };
+        let lock = self.ranks.take_by(Rank::Directory, || dir.lock.try_lock(), || dir.lock.lock_noting(&mut passed));
         if wants && !slot.owner.is(dir) && dir.object().is_hashed() {
             self.shard(slot, dir);
         }

@@ -7,6 +7,7 @@ use crate::base::flags::OpenFlags;
 use crate::slots::inode::Inode;
 use core::any::Any;
 use core::fmt;
+use core::num::NonZeroU64;
 use prim::shared::{AnyArc, PlainArc as Arc};
 use std::os::fd::OwnedFd;
 
@@ -75,6 +76,11 @@ pub struct Opened {
     /// A kernel may keep the pages that it cached of the file earlier. Without this it drops them:
     /// the contents may have changed.
     pub keeps_pages: bool,
+    /// A number of the contents, of a directory its names, that changes when they change. A kernel
+    /// keeps its pages only if this number is the one that it got at its open before. So it
+    /// differs from [`keeps_pages`](Self::keeps_pages) where a tree is mounted several times, or is
+    /// also used without a mount. `None`: the file system does not tell.
+    pub version: Option<NonZeroU64>,
     /// When a write to this open file returns, its data is in permanent storage, as `SYNC` or
     /// `DSYNC` requires: the VFS does not call [`FileSystem::sync`](crate::FileSystem::sync) after
     /// the write.
@@ -82,9 +88,9 @@ pub struct Opened {
 }
 
 impl Default for Opened {
-    /// No state, no host file; pages may be kept; the VFS syncs after a synchronous write.
+    /// No state, no host file; pages may be kept, and have no version; the VFS syncs after a synchronous write.
     fn default() -> Self {
-        Self { state: OpenState::None, backing: None, keeps_pages: true, writes_through: false }
+        Self { state: OpenState::None, backing: None, keeps_pages: true, version: None, writes_through: false }
     }
 }
 

@@ -27,32 +27,36 @@ impl Context {
     /// `EINVAL` for the length of anything but a regular file; `EFBIG`; errors of a walk and of the
     /// file system.
     pub fn set_attr(&self, base: Base<'_>, path: &[u8], follow: bool, set: &SetAttr) -> Result<(), Errno> {
-        self.on_held(base, path, follow, |held| self.change_attr(held, set))
+        self.on_held(base, path, follow, |held| {
+            let before = self.check_length(held, set)?;
+            // As with `truncate(2)` on tmpfs: the current length does not change a file without storage. `O_TRUNC` and
+            // `ftruncate(2)` change its times.
+            match before.filter(|attr| set.size == Some(attr.size) && attr.blocks == 0 && !held.sb().is_evictable) {
+                Some(_) => self.change_but_length(held, held.inode()?, set),
+                None => set_attr_held(&self.credentials(), &self.request(), held, set),
+            }
+        })
     }
 
-    /// [`Context::set_attr`] of a held place.
-    pub(crate) fn change_attr(&self, held: &PathRef, set: &SetAttr) -> Result<(), Errno> {
-        if set.size.is_some() {
-            let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
-            let attr = held.attr()?;
-            match attr.kind() {
-                S_IFREG => {
-                    may_block(held.sb(), inode, attr.rights(), &self.credentials(), MAY_WRITE | MAY_OVERWRITE)?;
-                    held.mount().check_writable()?;
-                }
-                S_IFDIR => return Err(Errno::EISDIR),
-                _ => return Err(Errno::EINVAL),
-            }
-            // As on tmpfs: setting the current length does not change a file without storage. (Otherwise it
-            // changes the times.)
-            if set.size == Some(attr.size) && attr.blocks == 0 && !held.sb().is_evictable {
-                return self.change_but_length(held, inode, set);
-            }
+    /// Checks that the caller may change the length, if `set` has one; returns the attributes before the change.
+    pub(crate) fn check_length(&self, held: &PathRef, set: &SetAttr) -> Result<Option<Attr>, Errno> {
+        if set.size.is_none() {
+            return Ok(None);
         }
-        set_attr_held(&self.credentials(), &self.request(), held, set)
+        let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
+        let attr = held.attr()?;
+        match attr.kind() {
+            S_IFREG => {
+                may_block(held.sb(), inode, attr.rights(), &self.credentials(), MAY_WRITE | MAY_OVERWRITE)?;
+                held.mount().check_writable()?;
+                Ok(Some(attr))
+            }
+            S_IFDIR => Err(Errno::EISDIR),
+            _ => Err(Errno::EINVAL),
+        }
     }
 
-    /// Does the part of [`Context::change_attr`] after the length was set.
+    /// Does the part of [`Context::set_attr`] after the length was set.
     #[cold]
     fn change_but_length(&self, held: &PathRef, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         let (sb, cred, request) = (held.sb(), self.credentials(), self.request());
@@ -98,9 +102,8 @@ pub(crate) fn set_attr_held(cred: &Credentials, request: &Request, held: &PathRe
     let mut after = sb.fs().set_attr(request, inode, &to_store(cred, sb, &before, set))?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
-        drop_set_ids_first(cred, sb, request, inode)?;
-        let cut = sb.fs().set_len(request, inode, size);
-        let (blocks, after_cut) = cut.inspect_err(|_| keep_but_length(cred, sb, request, inode, set))?;
+        let cut = drop_set_ids_first(cred, sb, request, inode).and_then(|()| sb.fs().set_len(request, inode, size));
+        let (blocks, after_cut) = cut.inspect_err(|_| keep_but_length(cred, request, held, inode, set))?;
         after = after_cut;
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
@@ -129,13 +132,20 @@ pub(crate) fn set_attr_held(cred: &Credentials, request: &Request, held: &PathRe
     Ok(())
 }
 
-/// Keeps the part of a change that the file system has stored before it failed to change the length.
+/// Keeps the part of a change that the file system has stored before it failed to change the length: the ACL follows the mode, and
+/// watchers are notified. The data lock is held.
 #[cold]
-fn keep_but_length(cred: &Credentials, sb: &SuperBlock, request: &Request, inode: &Inode, set: &SetAttr) {
-    let stored = SetAttr { size: None, ..*set };
-    if stored != SetAttr::default() {
-        inode.update_rights(&sb.paths, |attr| apply(cred, attr, &stored, request.now()));
+fn keep_but_length(cred: &Credentials, request: &Request, held: &PathRef, inode: &Inode, set: &SetAttr) {
+    let (sb, stored) = (held.sb(), SetAttr { size: None, ..*set });
+    if stored == SetAttr::default() {
+        return;
     }
+    inode.update_rights(&sb.paths, |attr| apply(cred, attr, &stored, request.now()));
+    if stored.mode.is_some() && inode.has_acl() {
+        // The caller gets the error of the length, whatever this returns.
+        let _stored = sb.chmod_acl(request, held.dentry(), inode, &inode.attr());
+    }
+    publish::touched(sb, EventKind::Attributes, held.dentry());
 }
 
 /// Returns whether `cred` may make the change.

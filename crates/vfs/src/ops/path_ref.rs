@@ -13,7 +13,7 @@ use crate::mount::context::Context;
 use crate::mount::place::PathRef;
 use crate::ops::file::OpenFile;
 use crate::ops::open::check_open;
-use crate::ops::xattrs;
+use crate::ops::{attributes, xattrs};
 use crate::walk::permission::{may_block, mount_allows};
 
 impl Context {
@@ -58,12 +58,14 @@ impl Context {
         mount_allows(held.mount(), &attr, mask & MAY_WRITE)
     }
 
-    /// [`Context::set_attr`] of `held`; returns the new attributes.
+    /// [`Context::set_attr`] of `held`; returns the new attributes. As with `ftruncate(2)`, a length
+    /// changes the times, also a length that the file has.
     ///
     /// # Errors
     /// As for [`Context::set_attr`].
     pub fn set_attr_held(&self, held: &PathRef, set: &SetAttr) -> Result<Attr, Errno> {
-        self.change_attr(held, set)?;
+        self.check_length(held, set)?;
+        attributes::set_attr_held(&self.credentials(), &self.request(), held, set)?;
         held.attr()
     }
 

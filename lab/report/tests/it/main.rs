@@ -1,5 +1,6 @@
 //! The integration tests of this crate, except those that `alone` has.
 
+mod contention;
 mod example_era;
 mod example_workload;
 mod lock_names;

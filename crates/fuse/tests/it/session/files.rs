@@ -3,7 +3,7 @@
 use crate::session::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, USER, WRONLY};
 use lightfoot_fuse::{ROOT_NODE, SessionOptions};
 use ramfs::{RamFs, RamLimits};
-use vfs::{Base, Errno, MountFlags, OpenFlags, SetAttr, Want};
+use vfs::{Base, Errno, MountFlags, OpenFlags, SetAttr, SetTime, Want};
 
 const TRUNC: u32 = OpenFlags::TRUNC.bits();
 const APPEND: u32 = OpenFlags::APPEND.bits();
@@ -55,6 +55,36 @@ fn a_handle_allows_what_it_was_opened_for() {
         }
         kernel.forget(entry.node, 1);
         kernel.check_nothing_left("files");
+    }
+}
+
+#[test]
+fn a_length_that_the_file_has_sets_its_times() {
+    // The kernel sends `O_TRUNC` as a length, without the file that it opened and without times.
+    for (no_open, writeback) in [(false, false), (false, true), (true, false)] {
+        let kernel = Kernel::with(SessionOptions { no_open, writeback, ..SessionOptions::default() });
+        for len in [0, 5000] {
+            for by_handle in [false, true].into_iter().filter(|by_handle| !(*by_handle && no_open)) {
+                let what = format!("no_open {no_open}, writeback {writeback}, by handle {by_handle}, {len} bytes");
+                let file = kernel.file("f");
+                let handle = by_handle.then(|| kernel.open(&SUPER, file.node, RDWR).unwrap().handle);
+                let set = |set| kernel.setattr(&SUPER, file.node, &set, handle).unwrap().0;
+                set(SetAttr { size: Some(len), ..SetAttr::default() });
+                let old = SetAttr { mtime: Some(SetTime::At(1)), ..SetAttr::default() };
+                let before = kernel.setattr(&SUPER, file.node, &old, None).unwrap().0;
+                assert_eq!((before.mtime, before.blocks), (1, 0), "{what}");
+                while prim::clock::now_ns() <= before.ctime {
+                    std::thread::yield_now();
+                }
+                let after = set(SetAttr { size: Some(len), ..SetAttr::default() });
+                assert!(after.mtime > before.ctime && after.ctime > before.ctime, "{what}: {before:?} {after:?}");
+                assert_eq!((after.size, after.atime), (len, before.atime), "{what}");
+                handle.into_iter().for_each(|handle| kernel.release(handle));
+                kernel.unlink(&SUPER, ROOT_NODE, b"f").unwrap();
+                kernel.forget(file.node, 1);
+            }
+        }
+        kernel.check_nothing_left("times");
     }
 }
 

@@ -1,13 +1,15 @@
 //! What a file system keeps for each open, and its ends.
 
 use crate::session::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, WRONLY};
-use lightfoot_fuse::{ROOT_NODE, SessionOptions};
+use lightfoot_fuse::{ROOT_NODE, Session, SessionOptions};
 use parking_lot::Mutex;
 use ramfs::RamFs;
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use vfs::{
-    Errno, FileSystem, FsTraits, Inode, Layer, Open, OpenFlags, OpenState, Opened, Opens, Position, Request, Written,
+    Base, Errno, FileSystem, FsTraits, Inode, Layer, MountFlags, Open, OpenFlags, OpenState, Opened, Opens, Position,
+    Request, Written,
 };
 
 /// Numbers that are open, the next one, and the numbers of the opens that wrote.
@@ -16,9 +18,10 @@ struct Seen {
     open: BTreeSet<u64>,
     next: u64,
     wrote: Vec<u64>,
+    version: Option<NonZeroU64>,
 }
 
-/// Numbers its opens. Pages of a file that is opened for the second time must not be kept.
+/// Numbers its opens. Pages of a file that is opened for the second time must not be kept. All files have one version.
 struct Numbered(RamFs, Arc<Mutex<Seen>>);
 
 impl Layer for Numbered {
@@ -37,7 +40,12 @@ impl Layer for Numbered {
         seen.next += 1;
         let number = seen.next;
         seen.open.insert(number);
-        Ok(Opened { state: OpenState::Word(number), keeps_pages: number != 2, ..Opened::default() })
+        Ok(Opened {
+            state: OpenState::Word(number),
+            keeps_pages: number != 2,
+            version: seen.version,
+            ..Opened::default()
+        })
     }
 
     fn release(&self, file: Open<'_>) {
@@ -103,4 +111,33 @@ fn a_file_system_decides_whether_the_kernel_keeps_its_pages() {
     let (entry, made) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, WRONLY).unwrap();
     let kept = [0; 3].map(|_| kernel.open(&SUPER, entry.node, WRONLY).unwrap().keep_cache);
     assert_eq!((made.keep_cache, kept), (true, [false, true, true]));
+}
+
+#[test]
+fn the_kernel_keeps_what_has_the_version_of_its_own_open_before() {
+    let seen = Arc::<Mutex<Seen>>::default();
+    let one = Kernel::over(
+        Numbered(RamFs::new(), seen.clone()),
+        SessionOptions { kernel_cache: true, ..SessionOptions::default() },
+    );
+    // Its file system counts the opens of all: the second one keeps nothing.
+    drop([0; 2].map(|_| one.vfs.context().open(Base::CWD, b"/", OpenFlags::DIRECTORY, 0).unwrap()));
+    // No access is recorded, for which the kernel would drop a listing.
+    one.vfs.context().remount(Base::CWD, b"/", MountFlags::NOATIME).unwrap();
+    let other = Session::new(&one.vfs, one.options().clone()).unwrap();
+    one.file("f");
+    one.dir("d");
+    let nodes = [&*one.session, &*other]
+        .map(|kernel| [b"f", b"d"].map(|name| kernel.lookup(&SUPER, ROOT_NODE, name).unwrap().node));
+    let keeps = |kernel: &Session, [file, dir]: [u64; 2]| {
+        let directory = kernel.opendir(&SUPER, dir).unwrap();
+        [kernel.open(&SUPER, file, WRONLY).unwrap().keep_cache, kernel.keeps_listing(directory)]
+    };
+    for (version, expected) in
+        [(5, false), (5, true), (6, false), (6, true), (5, false), (0, false), (0, true), (5, false)]
+    {
+        seen.lock().version = NonZeroU64::new(version);
+        assert_eq!(keeps(&one, nodes[0]), [expected; 2], "{version}");
+        assert_eq!(keeps(&other, nodes[1]), [expected; 2], "{version}, another mount");
+    }
 }

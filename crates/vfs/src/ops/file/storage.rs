@@ -12,6 +12,7 @@ use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
 use crate::ops::file::OpenFile;
 use crate::ops::{publish, xattrs};
 use crate::walk::permission::flags_allow;
+use core::num::NonZeroU64;
 use prim::shared::PlainArc as Arc;
 use std::os::fd::OwnedFd;
 
@@ -116,6 +117,12 @@ impl OpenFile {
     #[must_use]
     pub fn keeps_pages(&self) -> bool {
         self.opened.as_ref().is_none_or(|opened| opened.keeps_pages)
+    }
+
+    /// Returns the number of the contents at the open: [`Opened::version`](crate::Opened::version).
+    #[must_use]
+    pub fn version(&self) -> Option<NonZeroU64> {
+        self.opened.as_ref()?.version
     }
 
     /// Returns the value of the extended attribute `name`: `fgetxattr(2)`.

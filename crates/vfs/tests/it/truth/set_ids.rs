@@ -1,8 +1,11 @@
 //! Set-id bits that a change of the contents clears, in the file system too.
 
 use crate::truth::store::{ROOT, Store};
-use lightfoot_vfs::{Allocate, Base, Context, Credentials, OpenFlags, SetAttr};
-use testkit::StoreOptions;
+use lightfoot_vfs::{
+    Acl, AclEntry, AclKind, AclTag, Allocate, Base, Context, Credentials, Errno, EventKind, OpenFlags, Scope, SetAttr,
+    SetXattr,
+};
+use testkit::{Call, StoreOptions};
 
 /// Changes the contents of `/f`.
 type Change = fn(&Context);
@@ -86,4 +89,31 @@ fn a_cut_to_what_it_is_does_the_rest_that_was_asked() {
     context.set_attr(Base::CWD, b"/f", true, &set).unwrap();
     let attr = context.attr(Base::CWD, b"/f", true).unwrap();
     assert_eq!((attr.mode & 0o7777, attr.uid, store.log().modes.clone()), (0o600, 9, vec![(node, 0o600)]));
+}
+
+#[test]
+fn a_length_that_fails_leaves_the_mode_that_was_stored_with_its_acl() {
+    let store = Store::new(StoreOptions::default());
+    store.make(ROOT, "f");
+    let name = AclKind::Access.xattr_name();
+    let context = store.tree().context();
+    let entries =
+        [(AclTag::UserObj, 7), (AclTag::User(7), 7), (AclTag::GroupObj, 7), (AclTag::Mask, 7), (AclTag::Other, 7)];
+    let acl = Acl::new(&entries.map(|(tag, perm)| AclEntry { tag, perm })).unwrap();
+    context.set_xattr(Base::CWD, b"/f", true, name, &acl.to_xattr(), SetXattr::Any).unwrap();
+    let watch = context.watch(Base::CWD, b"/f", Scope::Directory, 8).unwrap();
+    store.before(|call| if let Call::SetLen { .. } = call { Err(Errno::ENOSPC) } else { Ok(()) });
+    let set = SetAttr { size: Some(9), mode: Some(0o640), ..SetAttr::default() };
+    assert_eq!(context.set_attr(Base::CWD, b"/f", true, &set), Err(Errno::ENOSPC));
+    let attr = context.attr(Base::CWD, b"/f", true).unwrap();
+    assert_eq!((attr.size, attr.mode & 0o7777), (0, 0o640));
+    // In the cache, and as the file system stored it.
+    for context in [&context, &store.tree().context()] {
+        let stored = Acl::from_xattr(&context.get_xattr(Base::CWD, b"/f", true, name).unwrap()).unwrap().unwrap();
+        assert_eq!(stored.mode_bits(), 0o640);
+    }
+    assert_eq!(
+        core::iter::from_fn(|| watch.try_next()).map(|event| event.kind).collect::<Vec<_>>(),
+        [EventKind::Attributes]
+    );
 }
