@@ -32,9 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// units; the limit is two units for each file system.
 const SLOT_BYTES: usize = 8 << 20;
 
-const ROOT: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
-const USER: Caller = Caller { uid: 1001, gid: 1001, pid: 0, group: Some(7) };
-const OTHER: Caller = Caller { uid: 7, gid: u32::MAX, pid: u32::MAX, group: None };
+const ROOT: Caller = Caller::of(0, 0);
+const USER: Caller = Caller { pid: 0, group: Some(7), ..Caller::of(1001, 1001) };
+const OTHER: Caller = Caller { pid: u32::MAX, group: None, ..Caller::of(7, u32::MAX) };
 
 const GOOD_NAMES: &[&[u8]] = &[
     b"a",

@@ -148,7 +148,7 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
 /// See [`MountError`].
 pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptions) -> Result<Mounted, MountError> {
     let at = || mountpoint.to_path_buf();
-    check_options(options)?;
+    check_options(options, vfs.checks_callers())?;
     clean_up_stale(mountpoint)?;
     let is_dir =
         mountpoint.metadata().map_err(|source| MountError::NoMountpoint { mountpoint: at(), source })?.is_dir();
@@ -208,12 +208,13 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
     })
 }
 
-/// Checks that under these options somebody checks every permission: [`crate::refusal`]. [`mount`] does the same.
+/// Checks that under these options somebody checks every permission: [`crate::refusal`]. [`mount`] does the same. `is_host`: the tree
+/// has a host directory ([`Vfs::checks_callers`]).
 ///
 /// # Errors
 /// [`MountError::Unchecked`].
-pub fn check_options(options: &MountOptions) -> Result<(), MountError> {
-    mount_refusal(options).map_or(Ok(()), |refusal| Err(MountError::Unchecked(refusal)))
+pub fn check_options(options: &MountOptions, is_host: bool) -> Result<(), MountError> {
+    mount_refusal(options, is_host).map_or(Ok(()), |refusal| Err(MountError::Unchecked(refusal)))
 }
 
 /// Mounts, directly or by the helper. Returns whether the helper has mounted, and the helper's

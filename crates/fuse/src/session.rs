@@ -37,6 +37,7 @@ mod setattr;
 mod trim;
 mod unsent;
 mod user_budget;
+mod who;
 mod xattrs;
 
 pub use files::Opened;
@@ -46,6 +47,7 @@ pub use locks::{FileLock, LockFamily, LockOwner};
 pub use part::Part;
 pub use serving::Serving;
 pub(crate) use set_ids::without_fsetid;
+pub use who::{User, Who};
 
 use crate::checkers::session_refusal;
 use crate::handles::Handles;
@@ -75,10 +77,8 @@ pub const ROOT_NODE: u64 = crate::nodes::ROOT;
 /// The process that sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Effective user, or [`Caller::UNKNOWN`].
-    pub uid: u32,
-    /// Effective group.
-    pub gid: u32,
+    /// Its user.
+    pub who: Who,
     /// The thread; the session reads its supplementary groups in `/proc`. 0 if unknown.
     pub pid: u32,
     /// The group of the directory in which it makes a file, if the caller has that group as a
@@ -87,19 +87,10 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The user or group of a request that does not name one: with [`SessionOptions::idmap`], each
-    /// request that creates no file.
-    pub const UNKNOWN: u32 = u32::MAX;
-
-    /// Returns whether the caller is a known user that is neither root nor `owner`.
-    pub(crate) fn is_other_than(&self, owner: u32) -> bool {
-        ![0, Self::UNKNOWN, owner].contains(&self.uid)
-    }
-
-    /// Returns the user and group for which the session acts: root for an unknown user, whom the
-    /// kernel has checked.
-    fn acting(&self) -> (u32, u32) {
-        if self.uid == Self::UNKNOWN { (0, 0) } else { (self.uid, self.gid) }
+    /// Returns the user with these numbers, without a thread. All ones in either of them name no user ([`Who::Unknown`]).
+    #[must_use]
+    pub const fn of(uid: u32, gid: u32) -> Self {
+        Self { who: Who::of(uid, gid), pid: 0, group: None }
     }
 }
 
@@ -476,7 +467,7 @@ impl Session {
     /// `EACCES`, `EROFS`, `ESTALE`.
     pub fn access(&self, caller: &Caller, node: u64, mask: u32) -> Result<(), Errno> {
         let held = self.node(node)?;
-        self.callers.with_groups(caller).access_held(&held, mask)
+        self.callers.unprivileged(caller).access_held(&held, mask)
     }
 }
 

@@ -218,6 +218,13 @@ impl Vfs {
         self.tree.is_cancellable()
     }
 
+    /// Returns true if a file system that is, or was, mounted in the tree has [`FsTraits::checks_callers`]: a front end must then
+    /// name the user of each request.
+    #[must_use]
+    pub fn checks_callers(&self) -> bool {
+        self.tree.checks_callers()
+    }
+
     /// Returns the number of panics of file systems that the tree caught, because it had to
     /// complete its own work: in [`FileSystem::evict`], in [`FileSystem::release`], and in drops of
     /// a file system or of its inodes' data. The panic hook has reported each panic. The panics of

@@ -22,6 +22,7 @@
 
 use super::early::Early;
 use super::locks::{FileLock, LockFamily, LockOwner, Locks};
+use super::who::Account;
 use super::{Caller, Session};
 use crate::metrics::{Gauge, Metrics};
 use crate::panics::contained;
@@ -60,7 +61,7 @@ struct State {
 
 /// A request that waits.
 struct Wait {
-    uid: u32,
+    account: Account,
     of: LockOwner,
     lock: FileLock,
     file: Arc<OpenFile>,
@@ -75,8 +76,8 @@ impl Wait {
 }
 
 impl State {
-    /// Checks whether the request `unique` of the user `uid` may wait.
-    fn check(&mut self, unique: u64, uid: u32) -> Result<(), Errno> {
+    /// Checks whether the request `unique` of `account` may wait.
+    fn check(&mut self, unique: u64, account: Account) -> Result<(), Errno> {
         if self.early.take(unique) {
             return Err(Errno::EINTR);
         }
@@ -87,7 +88,7 @@ impl State {
         if self.requests.contains_key(&unique) {
             return Err(Errno::EIO);
         }
-        let of_user = self.requests.values().filter(|wait| wait.uid == uid).count();
+        let of_user = self.requests.values().filter(|wait| wait.account == account).count();
         if self.requests.len() >= MAX_WAITERS || of_user >= MAX_PER_USER {
             return Err(Errno::ENOLCK);
         }
@@ -219,7 +220,7 @@ impl Session {
             }
             // Under the mutex: of two requests that close a circle, the second sees the first.
             let mut state = locks.waits.state.lock();
-            state.check(unique, caller.uid)?;
+            state.check(unique, caller.who.account())?;
             if locks.lead_to(&state, locks.owners_before(of, &file, &lock), of.owner) {
                 return Err(Errno::EDEADLK);
             }
@@ -230,7 +231,7 @@ impl Session {
             };
             let Some(parked) = file.park_lock(lock.kind, lock.range(), Box::new(granted))? else { continue };
             if let Some(answer) = answer.take() {
-                state.requests.insert(unique, Wait { uid: caller.uid, of, lock, file, parked, answer });
+                state.requests.insert(unique, Wait { account: caller.who.account(), of, lock, file, parked, answer });
                 self.metrics.set(Gauge::LockWaiters, state.requests.len() as u64);
             }
             return Ok(());

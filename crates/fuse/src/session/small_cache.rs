@@ -9,8 +9,8 @@ use vfs::Budget;
 /// Entries that the smallest cache has room for.
 const ENTRIES: u64 = 4096;
 
-const ALICE: Caller = Caller { uid: 50_001, gid: 50_001, pid: 0, group: None };
-const BOB: Caller = Caller { uid: 50_002, gid: 50_002, pid: 0, group: None };
+const ALICE: Caller = Caller::of(50_001, 50_001);
+const BOB: Caller = Caller::of(50_002, 50_002);
 
 /// A kernel that has looked up each name once.
 #[derive(Default)]
@@ -111,7 +111,7 @@ fn a_user_cannot_pin_what_others_need() {
     let bob = case.count(&BOB, 2 * ENTRIES, 2 * ENTRIES);
     assert!(bob > 300, "{bob}");
     for user in 0..8 {
-        let caller = Caller { uid: 60_000 + user, ..BOB };
+        let caller = Caller::of(60_000 + user, 50_002);
         assert_eq!(case.count(&caller, 5 * ENTRIES + u64::from(user) * 300, 30), 30, "user {user} of eight others");
     }
     // A share comes back with the nodes that the kernel forgets.

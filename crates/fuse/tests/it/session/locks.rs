@@ -216,7 +216,7 @@ fn the_number_of_requests_that_wait_is_limited_for_each_user_and_for_all() {
     let mut unique = 0;
     let mut try_one = |uid| {
         unique += 1;
-        ask(&kernel, &Caller { uid, gid: 0, pid: 0, group: None }, unique, of(node, unique + 1), all)
+        ask(&kernel, &Caller::of(uid, 0), unique, of(node, unique + 1), all)
     };
     let mut waiting = Vec::new();
     for uid in 0..4 {
