@@ -86,7 +86,8 @@ impl Session {
         let attr = held.attr_anew()?;
         if has_set_ids(&attr) {
             let owner = self.options.shown.uid.unwrap_or(attr.uid);
-            if caller.who.is_other_than(owner) && !self.is_writable_somewhere(caller, held) {
+            let may_change = caller.who.is_root() || caller.who.is(owner);
+            if !may_change && !self.is_writable_somewhere(caller, held) {
                 return Err(Errno::EPERM);
             }
         }

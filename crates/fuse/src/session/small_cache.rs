@@ -122,6 +122,19 @@ fn a_user_cannot_pin_what_others_need() {
 }
 
 #[test]
+fn all_unknown_users_have_one_share_and_leave_a_part_for_others() {
+    let case = SmallCase::new();
+    case.watch(0..10 * ENTRIES);
+    let unknown = Caller::of(u32::MAX, u32::MAX);
+    let pinned = case.count(&unknown, 0, 2 * ENTRIES);
+    assert!((500..ENTRIES * 2 / 3).contains(&pinned), "{pinned}");
+    // Another thread of an unknown user is the same account.
+    assert_eq!(case.look(&Caller { pid: 7, ..unknown }, 3 * ENTRIES), Err(Errno::ENOMEM));
+    let alice = case.count(&ALICE, 4 * ENTRIES, 2 * ENTRIES);
+    assert!(alice > 300, "{alice}");
+}
+
+#[test]
 fn a_user_whose_files_are_not_in_use_has_no_limit() {
     for prunes in [true, false] {
         let case = SmallCase::new();

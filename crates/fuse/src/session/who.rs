@@ -94,7 +94,7 @@ impl Account {
     pub(crate) const fn is_limited(self, own: u32) -> bool {
         match self {
             Self::Of(uid) => uid != 0 && uid != own,
-            Self::OfUnknown => false,
+            Self::OfUnknown => true,
         }
     }
 }
@@ -109,7 +109,7 @@ mod tests {
             let who = Who::of(uid, gid);
             assert_eq!((who, who.maker(), who.account()), (Who::Unknown, Err(Errno::EOVERFLOW), Account::OfUnknown));
             let is_anybody = who.is_root() || who.is(5) || who.is(NOBODY) || who.is_other_than(5);
-            assert!(!is_anybody, "{uid} {gid}");
+            assert!(!is_anybody && who.account().is_limited(0), "{uid} {gid}");
         }
         let [root, user] = [Who::ROOT, Who::of(5, 6)];
         assert!(root.is_root() && user.is(5) && !user.is_root());

@@ -96,6 +96,9 @@ fn a_change_of_nothing_clears_them_for_owners_and_writers() {
         (USER, Some(RDONLY), Err(Errno::EPERM), 0o6775),
         // Before a write the kernel sends this as the writer, which may have the descriptor from another.
         (USER, Some(RDWR), Ok(()), 0o775),
+        (UNKNOWN, None, Err(Errno::EPERM), 0o6775),
+        (UNKNOWN, Some(RDONLY), Err(Errno::EPERM), 0o6775),
+        (UNKNOWN, Some(RDWR), Ok(()), 0o775),
     ];
     for checks in [Checks::Kernel, Checks::Own] {
         for (caller, open, expected, after) in cases {
