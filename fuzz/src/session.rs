@@ -414,14 +414,14 @@ impl World {
         let lock = FileLock { kind, start: number(input), end: number(input), family, pid: 1 };
         let owner = LockOwner { node, owner: u64::from(input.byte() & 3), handle: 0 };
         if input.byte() & 1 == 0 {
-            return self.session.getlk(owner, lock).map(drop);
+            return self.session.getlk(caller, owner, lock).map(drop);
         }
         // Those that wait end with the session.
         if input.byte() & 1 == 0 {
             self.session.setlk_waiting(caller, number(input), owner, lock, Box::new(drop));
             return self.session.interrupt(number(input));
         }
-        self.session.setlk(owner, lock)
+        self.session.setlk(caller, owner, lock)
     }
 
     fn check_not_secret(&self, bytes: &[u8]) {

@@ -69,7 +69,7 @@ pub use notify::{DEFAULT_QUEUED_EVENTS, Event, EventKind, Scope, Watch};
 pub use ops::file::OpenFile;
 pub use ops::handles::FileHandle;
 pub use ops::mount_list::{Holder, MountInfo};
-pub use record_lock::{LockInfo, LockKind, LockWait, ParkedLock};
+pub use record_lock::{LockCharge, LockInfo, LockKind, LockQuota, LockWait, ParkedLock};
 pub use slots::inode::Inode;
 pub use slots::whole_path::WholePathStats;
 #[cfg(not(loom))]
