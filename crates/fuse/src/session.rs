@@ -25,6 +25,7 @@ mod inode_flags;
 mod interrupts;
 mod labels;
 mod listing;
+mod listing_budget;
 mod lock_waits;
 mod locks;
 mod names;
@@ -57,13 +58,14 @@ use crate::notices::{Notices, Sender};
 use crate::options::{SessionOptions, Ttls};
 use callers::Callers;
 use interrupts::Interrupts;
+use listing_budget::{ListingBudgets, OpenDirectory};
 use node_budget::NodeBudget;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trim::Trim;
 use user_budget::{Node, UserBudgets};
-use vfs::{Attr, Errno, Labels, OpenFile, PathRef, StatVfs, Valid, Vfs};
+use vfs::{Attr, Errno, Labels, PathRef, StatVfs, Valid, Vfs};
 
 /// The longest queue of notices. One notice for everything replaces a full queue.
 const QUEUED_NOTICES: usize = 4096;
@@ -160,7 +162,8 @@ pub struct Session {
     node_budget: NodeBudget,
     trim: Trim,
     files: Handles<files::OpenHandle>,
-    directories: Handles<OpenFile>,
+    directories: Handles<OpenDirectory>,
+    listing_budgets: ListingBudgets,
     locks: Arc<locks::Locks>,
     backed: files::Backed,
     interrupts: Interrupts,
@@ -215,6 +218,7 @@ impl Session {
             trim: Trim::default(),
             files: Handles::new(),
             directories: Handles::new(),
+            listing_budgets: ListingBudgets::default(),
             locks: Arc::new(locks::Locks::new(&metrics)),
             interrupts: Interrupts::default(),
             backed: files::Backed::default(),

@@ -48,7 +48,8 @@ impl Session {
     /// # Errors
     /// As for [`vfs::Context::open`]; `ESTALE`.
     pub fn opendir(&self, caller: &Caller, node: u64) -> Result<u64, Errno> {
-        Ok(self.directories.insert(self.open_directory(caller, node)?))
+        let file = self.open_directory(caller, node)?;
+        Ok(self.directories.insert(self.listing_budgets.directory(caller.who.account(), file)))
     }
 
     /// Returns whether the kernel may answer from the listing that it has cached: names are cached,
@@ -62,7 +63,8 @@ impl Session {
     fn open_directory(&self, caller: &Caller, node: u64) -> Result<OpenFile, Errno> {
         let held = self.node(node)?;
         let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
-        self.callers.looking(caller, |context| context.open_held(&held, flags))
+        // The open directory is the caller's, whom a host directory charges for it.
+        self.callers.making(caller, 0).open_held(&held, flags)
     }
 
     /// READDIR: calls `emit` with the entries after `cookie` (0: from the start) until it returns
@@ -99,6 +101,7 @@ impl Session {
             any |= taken;
             taken
         });
+        directory.settle();
         if any { Ok(()) } else { done }
     }
 
