@@ -178,6 +178,8 @@ pub struct Session {
     expires_names: AtomicBool,
     /// Whether callers that make files come with their [group](Caller::group): Linux 6.3.
     names_groups: AtomicBool,
+    /// Whether the kernel checks callers that set flags of inodes: Linux 5.14.
+    kernel_checks_flags: AtomicBool,
     /// Whether the kernel has refused to prune: before Linux 6.18.
     cannot_prune: AtomicBool,
     metrics: Arc<Metrics>,
@@ -228,6 +230,7 @@ impl Session {
             has_others: AtomicBool::new(false),
             expires_names: AtomicBool::new(false),
             names_groups: AtomicBool::new(false),
+            kernel_checks_flags: AtomicBool::new(false),
             cannot_prune: AtomicBool::new(false),
             metrics,
             notices: OnceLock::new(),

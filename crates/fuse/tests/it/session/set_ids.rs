@@ -3,7 +3,7 @@
 use crate::session::kernel::{Kernel, RDONLY, RDWR, SUPER, USER};
 use hostfs::{HostFs, HostOptions};
 use lightfoot_fuse::{Caller, Checks, NewMode, ROOT_NODE, Session, SessionOptions, Shown};
-use vfs::{Errno, SetAttr};
+use vfs::{Errno, InodeFlags, SetAttr};
 
 fn chmod(mode: u32) -> SetAttr {
     SetAttr { mode: Some(mode), ..SetAttr::default() }
@@ -226,4 +226,32 @@ fn an_unknown_user_has_no_right_that_the_session_checks() {
     // The kernel has checked a change of the mode, and removed the bits that the user may not set.
     kernel.setattr(&UNKNOWN, node, &chmod(0o2750), None).unwrap();
     assert_eq!(mode(&kernel, node), 0o2750);
+}
+
+#[test]
+fn flags_of_an_inode_are_checked_by_the_session_unless_the_kernel_does() {
+    let file = |kernel: &Kernel| {
+        let node = kernel.file("f").node;
+        kernel.setattr(&SUPER, node, &SetAttr { uid: Some(9), gid: Some(9), ..SetAttr::default() }, None).unwrap();
+        node
+    };
+    // The caller, and the replies to `nodump` and `immutable`.
+    let refused = Err(Errno::EPERM);
+    let cases = [
+        (SUPER, Ok(()), Ok(())),
+        (Caller::of(9, 9), Ok(()), refused),
+        (USER, refused, refused),
+        (UNKNOWN, refused, refused),
+    ];
+    for (caller, nodump, immutable) in cases {
+        let kernel = Kernel::new();
+        let node = file(&kernel);
+        assert_eq!(kernel.set_inode_flags(&caller, node, InodeFlags::NODUMP), nodump, "{caller:?}");
+        assert_eq!(kernel.set_inode_flags(&caller, node, InodeFlags::IMMUTABLE), immutable, "{caller:?}");
+        let kernel = Kernel::new();
+        let node = file(&kernel);
+        kernel.note_checked_flags(true);
+        // A user with CAP_FOWNER and CAP_LINUX_IMMUTABLE, which the kernel has checked.
+        assert_eq!(kernel.set_inode_flags(&caller, node, InodeFlags::IMMUTABLE), Ok(()), "{caller:?}");
+    }
 }
