@@ -298,7 +298,7 @@ impl Session {
             return Ok(known);
         }
         let quota = self.locks.quota(caller);
-        let charge = quota.as_ref().map(LockQuota::charge).transpose()?;
+        let charge = quota.as_ref().map(LockCharge::new).transpose()?;
         let held = self.node(of.node)?;
         let opened = |flags| self.callers.everyone().open_held(&held, flags);
         let file = match opened(OpenFlags::RDWR) {

@@ -25,21 +25,11 @@ impl LockQuota {
         Arc::new(Self { most, used: AtomicUsize::new(0) })
     }
 
-    /// Returns the number of ranges that are locked, and of [charges](Self::charge).
+    /// Returns the number of ranges that are locked, and of [charges](LockCharge).
     #[must_use]
     pub fn used(&self) -> usize {
         // Relaxed, here and below: a sum.
         self.used.load(Relaxed)
-    }
-
-    /// Counts something else as one range, until the charge is dropped.
-    ///
-    /// # Errors
-    /// `ENOLCK`: the limit is reached.
-    pub fn charge(self: &Arc<Self>) -> Result<LockCharge, Errno> {
-        self.check(1)?;
-        self.count(0, 1);
-        Ok(LockCharge(self.clone()))
     }
 
     /// Checks whether there is room for `more` ranges.
@@ -54,9 +44,21 @@ impl LockQuota {
     }
 }
 
-/// A charge of [`LockQuota::charge`]; it ends on drop.
+/// A charge for something else than a range, such as an open file that exists for its locks; it ends on drop.
 #[derive(Debug)]
 pub struct LockCharge(Arc<LockQuota>);
+
+impl LockCharge {
+    /// Counts one range more in `quota`.
+    ///
+    /// # Errors
+    /// `ENOLCK`: the limit is reached.
+    pub fn new(quota: &Arc<LockQuota>) -> Result<Self, Errno> {
+        quota.check(1)?;
+        quota.count(0, 1);
+        Ok(Self(quota.clone()))
+    }
+}
 
 impl Drop for LockCharge {
     fn drop(&mut self) {

@@ -476,8 +476,8 @@ fn a_quota_limits_the_ranges_of_its_owners_together() {
     let (locks, quota) = (RecordLocks::default(), LockQuota::new(4));
     let set = |owner, kind, range| locks.set((8, owner), kind, range, LockWait::Never, Some(&quota));
     assert_eq!((set(1, Shared, 0..10), set(2, Shared, 0..1), set(2, Shared, 5..6)), (Ok(()), Ok(()), Ok(())));
-    let charge = quota.charge().unwrap();
-    assert_eq!((quota.charge().map(drop), quota.used()), (Err(Errno::ENOLCK), 4));
+    let charge = LockCharge::new(&quota).unwrap();
+    assert_eq!((LockCharge::new(&quota).map(drop), quota.used()), (Err(Errno::ENOLCK), 4));
     // A further range, and two of one. Nothing has changed after an error.
     assert_eq!((set(1, Shared, 20..30), set(1, Unlock, 3..4)), (Err(Errno::ENOLCK), Err(Errno::ENOLCK)));
     assert_eq!(locks.test(8, 9, Exclusive, 3..4), Ok(Some((1, LockInfo { kind: Shared, start: 0, end: 10 }))));
