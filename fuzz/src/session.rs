@@ -32,9 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// units; the limit is two units for each file system.
 const SLOT_BYTES: usize = 8 << 20;
 
-const ROOT: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
-const USER: Caller = Caller { uid: 1001, gid: 1001, pid: 0, group: Some(7) };
-const OTHER: Caller = Caller { uid: 7, gid: u32::MAX, pid: u32::MAX, group: None };
+const ROOT: Caller = Caller::of(0, 0);
+const USER: Caller = Caller { pid: 0, group: Some(7), ..Caller::of(1001, 1001) };
+const OTHER: Caller = Caller { pid: u32::MAX, group: None, ..Caller::of(7, u32::MAX) };
 
 const GOOD_NAMES: &[&[u8]] = &[
     b"a",
@@ -414,14 +414,14 @@ impl World {
         let lock = FileLock { kind, start: number(input), end: number(input), family, pid: 1 };
         let owner = LockOwner { node, owner: u64::from(input.byte() & 3), handle: 0 };
         if input.byte() & 1 == 0 {
-            return self.session.getlk(owner, lock).map(drop);
+            return self.session.getlk(caller, owner, lock).map(drop);
         }
         // Those that wait end with the session.
         if input.byte() & 1 == 0 {
             self.session.setlk_waiting(caller, number(input), owner, lock, Box::new(drop));
             return self.session.interrupt(number(input));
         }
-        self.session.setlk(owner, lock)
+        self.session.setlk(caller, owner, lock)
     }
 
     fn check_not_secret(&self, bytes: &[u8]) {

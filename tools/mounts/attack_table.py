@@ -309,16 +309,36 @@ def former_owner_later(place):
 
 @attack("a write to a file that root made set-id meanwhile", needs={"changes"})
 def set_id_meanwhile(place):
-    place.file("f", 0o777)
+    ways = {"write": lambda file: os.write(file, b"x"), "ftruncate": lambda file: os.ftruncate(file, 3),
+            "fallocate": lambda file: os.posix_fallocate(file, 0, 8192), "hole": _punch,
+            "copy": lambda file: os.copy_file_range(file, file, 3, 0, 10), "splice": _splice}
 
-    def user(pause, path):
+    def user(pause, path, way):
         descriptor = os.open(path, RDWR)
         pause()
-        return attempt(os.write, descriptor, b"x")
+        done = attempt(way, descriptor)
+        os.fsync(descriptor)
+        return done
 
-    actor = Actor(BOB, user, place.path("f")).until_pause()
-    place.root(os.chmod, "f", 0o6777)
-    return {"write": actor.go_on().result(), "file": place.state("f")}
+    facts = {}
+    for name, way in ways.items():
+        place.file(name, 0o777)
+        actor = Actor(BOB, user, place.path(name), way).until_pause()
+        place.root(os.chmod, name, 0o6777)
+        facts[name] = actor.go_on().result(), place.state(name)
+    return facts
+
+
+def _punch(file):
+    keep_size, punch_hole = 1, 2
+    if _libc.fallocate(file, keep_size | punch_hole, ctypes.c_long(0), ctypes.c_long(10)) != 0:
+        raise OSError(ctypes.get_errno(), "fallocate")
+
+
+def _splice(file):
+    here, there = os.pipe()
+    os.write(there, b"spliced")
+    return os.splice(here, file, 7)
 
 
 @attack("a removed search right, from the working directory and from open directories", needs={"changes"})
@@ -981,6 +1001,29 @@ def open_files(place):
     outcome = act(BOB, several, (read, place.path("bobs")), (write, place.path("new"), b"x", WRONLY | CREAT))[0]
     actor.go_on().result()
     return {"bob": "ok" if outcome == SECRET.decode() else outcome}
+
+
+@attack("locks of one user", only="ram: many locks", expected={"alice": "ENOLCK", "bob": "ok"})
+def many_locks(place):
+    path = place.file("f", 0o666)
+
+    def user(pause):
+        descriptor = os.open(path, RDWR)
+        outcome = "no limit"
+        for number in range(20_000):
+            outcome = attempt(fcntl.lockf, descriptor, fcntl.LOCK_EX, 1, 2 * number)
+            if outcome != "ok":
+                break
+        pause()
+        return outcome
+
+    def locks():
+        descriptor = os.open(path, RDWR)
+        fcntl.lockf(descriptor, fcntl.LOCK_EX, 1, 1)
+
+    actor = Actor(ALICE, user).until_pause()
+    outcome = act(BOB, locks)
+    return {"alice": actor.go_on().result(), "bob": outcome}
 
 
 @attack("watches of one user", only="host: small cache", expected={"bob": "ok"})

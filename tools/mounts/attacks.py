@@ -5,12 +5,14 @@ program; the attacks are in attack_table.py, the users in actors.py.
 import collections
 import inspect
 import os
+import re
 import shlex
 import time
 import traceback
 
 from mounts.actors import ROOT, Actor, Stuck
 from mounts.attack_table import ATTACKS, Place
+from mounts.machine import ROOT as REPOSITORY
 from mounts.machine import run, say
 from mounts.mount import Mount, plain, workdir
 from mounts.peers import lightfoot
@@ -87,12 +89,72 @@ COMBINATIONS = [
     combination(HOST, "suid,dev", of_source="ttl=200ms,nosuid,nodev", name="a file of mounts: one source with nosuid,nodev"),
     combination(HOST, limit=256, name="host: few descriptors"),
     combination(HOST, "cache=1m,ttl=1h", name="host: small cache"),
+    # Requests that make no file name no user.
+    combination(RAM, "idmap"),
+    combination(RAM, "idmap,suid,dev", suid=True, dev=True),
+    combination(RAM, "idmap,locks,nowriteback"),
+    combination(RAM, "idmap,no_open"),
+    combination(HOST, "idmap"),
+    combination(RAM, "locks", name="ram: many locks"),
+    combination(HOST, "acl,locks,suid,dev", suid=True, dev=True),
+    combination(HOST, "uid=1001,locks,acl"),
+    combination(HOST, "uid=1001,gid=1001,umask=022"),
+    # Options that decide about no permission: the answers stay the same.
+    combination(RAM, "threads=2,no_clone_fd,no_uring,pin=off,max_names=1000,max_background=8,max_write=64k,fsname=data"),
+    combination(RAM, "strictatime,kernel_cache,nonempty,max_threads=2,request_timeout=60,security_ctx"),
+    combination(RAM, "noatime,nodiratime", source="ram:size=1g,nr_inodes=1m,mode=0777,usrquota_block_hardlimit=1g,"
+                "usrquota_inode_hardlimit=1m,uid=0,gid=0,cache=64m", name="ram: quotas"),
+    combination(HOST, "cross,fds=64,call_timeout=30s,auto_cache,negative_timeout=1"),
 ]
+
+# Options that are not a column, with the reason.
+WITHOUT_COLUMN = {
+    "ro": "no user changes anything",
+    "noexec": "no program runs",
+    "nosymfollow": "links are not followed",
+    "casefold": "the names of the attacks differ in case",
+    "nr_blocks": "the same as size",
+    "auto_unmount": "needs fusermount3, which mounts as any other mount",
+    "endpoint": "s3: needs a server, and shows one owner",
+    "region": "s3:",
+    "rename_dirs": "s3:",
+    "timeout": "s3:",
+}
+# The options that switch off the one before them; what they do is the default.
+OPPOSITES = ("rw default_permissions open nolocks nodev nosuid nowatch stay atime relatime diratime exec symfollow "
+             "nopassthrough auto_cache clone_fd uring nowriteback")
+
+
+def columns():
+    """The options of all combinations, with those of their sources."""
+    for of in COMBINATIONS:
+        for words in (of.options, of.of_source or "", (of.source or "").partition(":")[2]):
+            yield from (word.partition("=")[0] for word in words.split(",") if word)
+
+
+def check_columns(verdict):
+    """Each option of crates/cli/src/options/table.rs, and of the tables beside it, is a column or has a reason why not."""
+    source = (REPOSITORY / "crates/cli/src/options").glob("**/*.rs")
+    text = "".join(file.read_text() for file in source if "table" in str(file))
+    rows = re.findall(r'\b(?:switch|value)\(\s*"(\w+)"', text)
+    opposites = re.findall(r'\bswitch\(\s*"\w+",\s*"(\w+)"', text)
+    known = set(columns()) | set(WITHOUT_COLUMN) | set(OPPOSITES.split()) | {"allow_other"}
+    lacking = sorted((set(rows) | set(opposites)) - known)
+    unknown = sorted((set(WITHOUT_COLUMN) | set(OPPOSITES.split())) - set(rows) - set(opposites))
+    if len(rows) < 40 or lacking or unknown:
+        verdict.fail(f"columns: {len(rows)} options; without a column: {lacking}; not an option: {unknown}")
+    else:
+        verdict.ok(f"each of {len(set(rows) | set(opposites))} options is a column, or has a reason why not")
 
 
 def is_shown(of):
     """Whether the mount shows other owners or modes than those of the files."""
     return any(option.startswith(("uid=", "gid=", "umask=")) for option in of.options.split(","))
+
+
+def is_small(of):
+    """Whether it is compared with a small tmpfs."""
+    return "size=1m" in (of.source or "")
 
 
 def attacks_on(of, only):
@@ -210,7 +272,7 @@ def differences(wanted, got, path=""):
 def compare(of, attacks, facts, oracle, all_facts, verdict):
     """Reports what differs from tmpfs; the titles of the attacks that passed."""
     for attack in attacks:
-        wanted = attack.expected if attack.expected is not None else oracle[of.suid, of.dev, bool(of.source)].get(attack.title)
+        wanted = attack.expected if attack.expected is not None else oracle[of.suid, of.dev, is_small(of)].get(attack.title)
         found = differences(wanted, facts.get(attack.title))
         if not found:
             yield attack.title
@@ -222,7 +284,7 @@ def compare(of, attacks, facts, oracle, all_facts, verdict):
 
 def oracles(only):
     """What the attacks reach on tmpfs, by its flags and whether it is small."""
-    variants, workers = {(of.suid, of.dev, bool(of.source)) for of in COMBINATIONS}, {}
+    variants, workers = {(of.suid, of.dev, is_small(of)) for of in COMBINATIONS}, {}
     for suid, dev, small in variants:
         at = workdir() / f"tmpfs-{suid:d}{dev:d}{small:d}"
         at.mkdir()
@@ -255,6 +317,7 @@ def attack_all(options, verdict):
         for of, attacks in chosen:
             say(f"{of.name}: {len(attacks)} attacks")
         return
+    check_columns(verdict)
     lightfoot()
     oracle, passed, running, refused = oracles(options.only), collections.Counter(), [], 0
 

@@ -142,10 +142,22 @@ def idmap():
     for source in (ram, host):
         with source("allow_other") as mount:
             raises(errno.EINVAL, mapped(mount.dir, first).__enter__)
-        if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 12):
-            continue
-        with source("allow_other,idmap") as mount, mapped(mount.dir, first) as place:
+    # The host could not check the user of a change.
+    for options in ("allow_other,idmap", "idmap,no_open,allow_other", "idmap,uid=5"):
+        refused = False
+        try:
+            (ram if "=" in options or "no_open" in options else host)(options).down()
+        except RuntimeError as why:
+            refused = "nobody would check" in str(why)
+        assert refused, f"{options} is not refused"
+    if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 12):
+        with ram("allow_other,idmap") as mount, mapped(mount.dir, first) as place:
             mapped_owner(mount.dir, place, first)
+        # Only the mounting user: the kernel lets nobody else in.
+        with host("idmap") as mount:
+            (mount.dir / "f").write_text("x")
+            equal("x", (mount.backing / "f").read_text())
+            equal("EACCES", act(User("7", 7, 7, ()), os.listdir, mount.dir))
 
 
 def mapped_owner(plain, place, first):

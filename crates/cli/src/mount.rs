@@ -122,7 +122,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
     let is_in_background = matches!(ready, Ready::Report(_));
     logging::start(&mount.log, is_in_background)?;
     let SourceAndSettings { source, mut settings } = Source::parse(&mount.source, &mount.options, mount.sloppy)?;
-    fuse::check_options(&settings.mount)?;
+    fuse::check_options(&settings.mount, source.directories().next().is_some())?;
     raise_open_files();
     // Before there is anything that a signal would leave behind.
     let mut signals = Signals::listen().map_err(|error| ServeError::Signals(error.into()))?;

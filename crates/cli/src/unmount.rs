@@ -86,7 +86,9 @@ fn unmount_one(mountpoint: &Path, is_lazy: bool) -> Result<(), UnmountError> {
     let mount = control::find(mountpoint)?;
     let process = control::process_of(&mount).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     let flags = if is_lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
-    match rustix::mount::unmount(&mount.mountpoint, flags | UnmountFlags::NOFOLLOW) {
+    let unmounted =
+        mount.pin().and_then(|pinned| rustix::mount::unmount(pinned.path(), flags | UnmountFlags::NOFOLLOW));
+    match unmounted {
         Ok(()) => {}
         Err(Errno::PERM) if mount.uid != geteuid().as_raw() => {
             return Err(UnmountError::OtherUser { path: mount.mountpoint, uid: mount.uid });

@@ -67,6 +67,8 @@ pub struct CheckedOptions {
     pub idmap: bool,
     /// Whether [`SessionOptions::shown`] names an owner.
     pub shows_owner: bool,
+    /// Whether a file system of the tree checks callers itself ([`vfs::FsTraits::checks_callers`]): a host directory.
+    pub is_host: bool,
 }
 
 impl CheckedOptions {
@@ -75,11 +77,11 @@ impl CheckedOptions {
     fn of_session(session: &SessionOptions) -> Self {
         let SessionOptions { checks, no_open, acl, idmap, .. } = *session;
         let shows_owner = session.shown.uid.or(session.shown.gid).is_some();
-        Self { checks, no_open, allow_other: false, acl, idmap, shows_owner }
+        Self { checks, no_open, allow_other: false, acl, idmap, shows_owner, is_host: false }
     }
 
-    fn of_mount(options: &MountOptions) -> Self {
-        Self { allow_other: options.allow_other, ..Self::of_session(&options.session) }
+    fn of_mount(options: &MountOptions, is_host: bool) -> Self {
+        Self { allow_other: options.allow_other, is_host, ..Self::of_session(&options.session) }
     }
 }
 
@@ -113,13 +115,19 @@ pub const fn right(op: Op) -> Option<Right> {
 /// Returns the table: which side checks `right` under `options`.
 #[must_use]
 pub const fn checker(options: CheckedOptions, right: Right) -> Checker {
-    let CheckedOptions { checks, no_open, allow_other, acl, idmap, shows_owner } = options;
+    let CheckedOptions { checks, no_open, allow_other, acl, idmap, shows_owner, is_host } = options;
     match (checks, right) {
         // Few requests name the caller.
         (Checks::Own, _) if idmap => Checker::Nobody,
         // For the kernel the shown owner of a file is its owner. The session refuses set-id bits to
         // that user, so it needs the caller's number.
         (_, Right::Attributes) if idmap && shows_owner => Checker::Nobody,
+        // A file that nobody has opened and a user without a number: the session cannot distinguish a
+        // writer from a user who strips another's set-id bits.
+        (_, Right::Attributes) if idmap && no_open => Checker::Nobody,
+        // The host has changes that the kernel does not have in its caches. It checks the caller once
+        // more, so it needs the caller's number.
+        (_, Right::Names) if idmap && allow_other && is_host => Checker::Nobody,
         // Without `FUSE_POSIX_ACL` the kernel checks modes only.
         (Checks::Kernel, Right::AclEntries) if !acl => {
             if allow_other {
@@ -155,7 +163,7 @@ pub fn default_checks(options: &MountOptions) -> Checks {
 
 fn default_checks_of(is_root: bool, options: &MountOptions) -> Checks {
     let own = SessionOptions { checks: Checks::Own, ..options.session.clone() };
-    let is_checked = mount_refusal(&MountOptions { session: own, ..options.clone() }).is_none();
+    let is_checked = mount_refusal(&MountOptions { session: own, ..options.clone() }, false).is_none();
     if is_root && is_checked { Checks::Own } else { Checks::Kernel }
 }
 
@@ -187,9 +195,9 @@ pub(crate) fn session_refusal(options: &SessionOptions) -> Option<Refusal> {
     refusal(CheckedOptions::of_session(options))
 }
 
-/// Returns why a mount with these options is refused.
-pub(crate) fn mount_refusal(options: &MountOptions) -> Option<Refusal> {
-    refusal(CheckedOptions::of_mount(options))
+/// Returns why a mount with these options is refused; `is_host`: of a tree with a host directory.
+pub(crate) fn mount_refusal(options: &MountOptions, is_host: bool) -> Option<Refusal> {
+    refusal(CheckedOptions::of_mount(options, is_host))
 }
 
 /// Returns why `options` are refused: the right that nobody would check, and the pair of options
@@ -200,6 +208,8 @@ pub fn refusal(options: CheckedOptions) -> Option<Refusal> {
     let (option, with) = match (options.checks, right) {
         (_, Right::Attributes) if options.idmap && options.shows_owner => ("idmap", "uid= or gid="),
         (Checks::Own, _) if options.idmap => ("own_permissions", "idmap"),
+        (_, Right::Attributes) if options.idmap => ("idmap", "no_open"),
+        (_, Right::Names) if options.idmap => ("idmap", "allow_other on a directory"),
         (Checks::Own, Right::Contents) => ("own_permissions", "no_open"),
         (Checks::Own, _) => ("own_permissions", "allow_other"),
         (Checks::Kernel, _) => ("noacl", "allow_other"),
@@ -212,13 +222,14 @@ mod tests {
     use super::*;
 
     fn all_options() -> impl Iterator<Item = CheckedOptions> {
-        (0..64).map(|bits| CheckedOptions {
+        (0..128).map(|bits| CheckedOptions {
             checks: if bits & 1 == 0 { Checks::Kernel } else { Checks::Own },
             no_open: bits & 2 != 0,
             allow_other: bits & 4 != 0,
             acl: bits & 8 != 0,
             idmap: bits & 16 != 0,
             shows_owner: bits & 32 != 0,
+            is_host: bits & 64 != 0,
         })
     }
 
@@ -238,10 +249,10 @@ mod tests {
     #[test]
     fn the_refused_sets_are_these() {
         for options in all_options() {
-            let CheckedOptions { checks, no_open, allow_other, acl, idmap, shows_owner } = options;
+            let CheckedOptions { checks, no_open, allow_other, acl, idmap, shows_owner, is_host } = options;
             let is_refused = match checks {
                 Checks::Own => no_open || allow_other || idmap,
-                Checks::Kernel => allow_other && !acl || idmap && shows_owner,
+                Checks::Kernel => allow_other && !acl || idmap && (shows_owner || no_open || allow_other && is_host),
             };
             assert_eq!(refusal(options).is_some(), is_refused, "{options:?}");
         }
@@ -268,6 +279,7 @@ mod tests {
             acl: true,
             idmap: false,
             shows_owner: false,
+            is_host: false,
         };
         let own = CheckedOptions { checks: Checks::Own, no_open: true, ..none };
         let cases = [
@@ -276,6 +288,8 @@ mod tests {
             (CheckedOptions { allow_other: true, acl: false, ..none }, "noacl and allow_other"),
             (CheckedOptions { checks: Checks::Own, idmap: true, ..none }, "own_permissions and idmap"),
             (CheckedOptions { idmap: true, shows_owner: true, ..none }, "idmap and uid= or gid="),
+            (CheckedOptions { idmap: true, no_open: true, ..none }, "idmap and no_open"),
+            (CheckedOptions { idmap: true, allow_other: true, is_host: true, ..none }, "idmap and allow_other on a"),
         ];
         for (options, part) in cases {
             let text = refusal(options).map(|refusal| refusal.to_string()).unwrap_or_default();

@@ -10,6 +10,7 @@
 
 mod direct;
 mod fusermount;
+mod opened_place;
 
 pub use direct::remount;
 
@@ -22,6 +23,7 @@ use crate::transport::{KernelSender, Server, ServerError, Transport};
 use crate::transport_kind::{NoRing, TransportKind};
 use fusedev::Device;
 use fusermount::HelperError;
+use opened_place::{open_mountpoint, path_of, visible_of};
 use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, flock, statx};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
@@ -148,24 +150,28 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
 /// See [`MountError`].
 pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptions) -> Result<Mounted, MountError> {
     let at = || mountpoint.to_path_buf();
-    check_options(options)?;
+    check_options(options, vfs.checks_callers())?;
     clean_up_stale(mountpoint)?;
-    let is_dir =
-        mountpoint.metadata().map_err(|source| MountError::NoMountpoint { mountpoint: at(), source })?.is_dir();
-    if !is_dir {
-        return Err(MountError::NotADirectory(at()));
-    }
-    let full = mountpoint.canonicalize().map_err(|source| MountError::NoMountpoint { mountpoint: at(), source })?;
-    let _lock = lock_mountpoint(&full);
+    // All checks and the mount concern the directory that is opened here: another user may exchange
+    // names above it meanwhile.
+    let unusable = |source| MountError::NoMountpoint { mountpoint: at(), source };
+    let opened = open_mountpoint(mountpoint)?;
+    let _lock = lock_mountpoint(&path_of(&opened));
+    // Another process may have mounted on it while this one waited for the lock.
+    let opened = visible_of(opened).map_err(|errno| unusable(errno.into()))?;
+    let pinned = path_of(&opened);
+    let full = pinned.read_link().map_err(unusable)?;
     if !options.nonempty {
-        check_is_free(mountpoint, &full)?;
+        check_is_free(mountpoint, &full, &pinned)?;
     }
     check_device()?;
     let session = Session::of_part(vfs, part, options.session.clone()).map_err(MountError::NoRoot)?;
     let transport = Transport::new(session.clone(), options);
     let kernel = |source| MountError::Kernel { mountpoint: at(), source };
     let (end, open_while_served) = io::pipe().map_err(kernel)?;
-    let (device, is_by_helper, waiting) = connect(&full, options).map_err(|error| refused(mountpoint, error))?;
+    let (device, is_by_helper, waiting) =
+        connect(&full, &pinned, options).map_err(|error| refused(mountpoint, error))?;
+    drop(opened);
     let device = Arc::new(device);
     // From here on there is a mount. If an error follows, it must be unmounted, as it has no
     // server.
@@ -208,25 +214,28 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
     })
 }
 
-/// Checks that under these options somebody checks every permission: [`crate::refusal`]. [`mount`] does the same.
+/// Checks that under these options somebody checks every permission: [`crate::refusal`]. [`mount`] does the same. `is_host`: the tree
+/// has a host directory ([`Vfs::checks_callers`]).
 ///
 /// # Errors
 /// [`MountError::Unchecked`].
-pub fn check_options(options: &MountOptions) -> Result<(), MountError> {
-    mount_refusal(options).map_or(Ok(()), |refusal| Err(MountError::Unchecked(refusal)))
+pub fn check_options(options: &MountOptions, is_host: bool) -> Result<(), MountError> {
+    mount_refusal(options, is_host).map_or(Ok(()), |refusal| Err(MountError::Unchecked(refusal)))
 }
 
-/// Mounts, directly or by the helper. Returns whether the helper has mounted, and the helper's
+/// Mounts, directly through `pinned`, a path that leads to the directory `full` whatever its names
+/// are, or by the helper. Returns whether the helper has mounted, and the helper's
 /// process if it waits.
 fn connect(
-    mountpoint: &Path,
+    full: &Path,
+    pinned: &Path,
     options: &MountOptions,
 ) -> Result<(Device, bool, Option<fusermount::Waiting>), HelperError> {
-    let directly = if options.auto_unmount { None } else { direct::mount_directly(mountpoint, options)? };
+    let directly = if options.auto_unmount { None } else { direct::mount_directly(pinned, options)? };
     match directly {
         Some(device) => Ok((device, false, None)),
         None => {
-            let (device, waiting) = fusermount::mount_by_helper(mountpoint, options)?;
+            let (device, waiting) = fusermount::mount_by_helper(full, options)?;
             Ok((device.into(), true, waiting))
         }
     }
@@ -234,7 +243,7 @@ fn connect(
 
 /// Detaches a mount that cannot be served.
 fn unmount_now(mountpoint: &Path, is_by_helper: bool) -> io::Result<()> {
-    match unmount(mountpoint, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+    match unmount_top(mountpoint, UnmountFlags::DETACH) {
         Err(Errno::PERM) if is_by_helper => fusermount::unmount_by_helper(mountpoint),
         done => Ok(done?),
     }
@@ -307,7 +316,7 @@ impl Mounted {
     }
 
     fn unmount_directly(&self, flags: UnmountFlags) -> Result<(), Errno> {
-        unmount(&self.mountpoint, flags | UnmountFlags::NOFOLLOW)
+        unmount_top(&self.mountpoint, flags)
     }
 
     /// Returns whether the mount has ended, for any reason, and the server too.
@@ -336,6 +345,16 @@ impl Drop for Mounted {
         if let Err(error) = self.unmount() {
             tracing::warn!(%error, mountpoint = %self.mountpoint.display(), "unmounting failed");
         }
+    }
+}
+
+/// Unmounts the visible mount on `mountpoint`, an absolute path without symbolic links.
+fn unmount_top(mountpoint: &Path, flags: UnmountFlags) -> Result<(), Errno> {
+    match mountinfo::top(mountpoint) {
+        Ok(Some(mount)) => direct::unmount_pinned(&mount, flags),
+        Ok(None) => Err(Errno::INVAL),
+        // Without `/proc`.
+        Err(_) => unmount(mountpoint, flags | UnmountFlags::NOFOLLOW),
     }
 }
 
@@ -374,7 +393,8 @@ fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
         return Ok(());
     }
     tracing::warn!(mountpoint = %mountpoint.display(), "unmounting an earlier mount, whose server has exited");
-    let done = unmount(mountpoint, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+    let full = resolved_parent(mountpoint);
+    let done = full.as_ref().map_or(Err(Errno::NOENT), |full| unmount_top(full, UnmountFlags::DETACH));
     if done.is_err() {
         let _ = Command::new("fusermount3").arg("-uz").arg("--").arg(mountpoint).output();
     }
@@ -385,14 +405,21 @@ fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Checks that the mount hides nothing.
-fn check_is_free(mountpoint: &Path, full: &Path) -> Result<(), MountError> {
+/// Returns the absolute path, with the links above the last part resolved: a mount whose server has
+/// exited cannot be resolved itself.
+fn resolved_parent(mountpoint: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(mountpoint).ok()?;
+    Some(absolute.parent()?.canonicalize().ok()?.join(absolute.file_name()?))
+}
+
+/// Checks that the mount hides nothing. `pinned` leads to the directory `full`.
+fn check_is_free(mountpoint: &Path, full: &Path, pinned: &Path) -> Result<(), MountError> {
     let at = || mountpoint.to_path_buf();
     if mountinfo::top(full).is_ok_and(|mount| mount.is_some_and(|mount| mount.is_lightfoot())) {
         return Err(MountError::Mounted(at()));
     }
     let unusable = |source| MountError::NoMountpoint { mountpoint: at(), source };
-    for entry in full.read_dir().map_err(unusable)? {
+    for entry in pinned.read_dir().map_err(unusable)? {
         if entry.map_err(unusable)?.file_name() != "lost+found" {
             return Err(MountError::NotEmpty(at()));
         }
@@ -471,7 +498,7 @@ mod tests {
         let options = MountOptions { uring: crate::Uring::Required, ..MountOptions::default() };
         let vfs = Vfs::new(ramfs::RamFs::new());
         let session = Session::new(&vfs, options.session.clone()).unwrap();
-        let (device, _, _) = connect(&at, &options).unwrap();
+        let (device, _, _) = connect(&at, &at, &options).unwrap();
         let device = Arc::new(device);
         let transport = Transport::new(session.clone(), &options);
         let mut server = Server::negotiate(transport, device.clone(), &options).unwrap();

@@ -7,6 +7,9 @@
 //! # Where it comes from
 //! `proc_pid_mountinfo(5)`; `seq_path` and `mangle` in Linux, which escape space, tab, newline, backslash and `#`.
 
+mod pinned;
+
+pub use pinned::Pinned;
 use rustix::fs::makedev;
 use std::ffi::OsString;
 use std::fs;
@@ -21,6 +24,8 @@ pub const FS_TYPE: &str = "fuse.lightfoot";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MountInfo {
+    /// The number of the mount, which another mount may get after its end.
+    pub id: u64,
     /// Mount point, relative to the root directory of this process.
     pub mountpoint: PathBuf,
     /// Device number as in `stat(2)`: see `makedev(3)`.
@@ -44,7 +49,8 @@ impl MountInfo {
     /// requires.
     fn parse(line: &[u8]) -> Option<Self> {
         let mut fields = line.split(|&byte| byte == b' ');
-        let (major, minor) = std::str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
+        let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+        let (major, minor) = std::str::from_utf8(fields.nth(1)?).ok()?.split_once(':')?;
         let device = makedev(major.parse().ok()?, minor.parse().ok()?);
         let mountpoint = OsString::from_vec(unescape(fields.nth(1)?)).into();
         let flags = String::from_utf8_lossy(fields.next()?).into_owned();
@@ -53,7 +59,7 @@ impl MountInfo {
         let fs_type = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
         let options = String::from_utf8_lossy(fields.nth(1)?).into_owned();
         let uid = options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok());
-        Some(Self { mountpoint, device, fs_type, options: flags, uid: uid.unwrap_or(0) })
+        Some(Self { id, mountpoint, device, fs_type, options: flags, uid: uid.unwrap_or(0) })
     }
 }
 
@@ -115,7 +121,8 @@ mod tests {
         let line = b"52 27 0:49 / /m\\040n rw,relatime shared:3 master:1 - fuse.lightfoot ram: rw,user_id=7,group_id=0";
         let mount = MountInfo::parse(line).expect("all fields are there");
         let (mountpoint, options) = ("/m n".into(), "rw,relatime".into());
-        let expected = MountInfo { mountpoint, device: makedev(0, 49), fs_type: FS_TYPE.into(), options, uid: 7 };
+        let expected =
+            MountInfo { id: 52, mountpoint, device: makedev(0, 49), fs_type: FS_TYPE.into(), options, uid: 7 };
         assert_eq!(mount, expected);
         assert!(mount.is_lightfoot());
     }

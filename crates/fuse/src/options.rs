@@ -92,7 +92,9 @@ pub struct SessionOptions {
     /// Mounts of this file system may map users and groups (`MOUNT_ATTR_IDMAP` of
     /// `mount_setattr(2)`; Linux 6.12, no effect before). With this option only requests that
     /// create a file name their user. All other requests act as root after the kernel has checked
-    /// them. So it needs [`Checks::Kernel`], and excludes [`shown`](Self::shown) owners.
+    /// them, but keep no set-id bits when contents change. So it needs [`Checks::Kernel`], and
+    /// excludes [`shown`](Self::shown) owners and [`no_open`](Self::no_open). On host directories it
+    /// excludes [`MountOptions::allow_other`].
     pub idmap: bool,
     /// A security module of the kernel (SELinux, Smack) gives each new file a label, which the
     /// session stores as an extended attribute; if it cannot, the file is not made (Linux 5.17).

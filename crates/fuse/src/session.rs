@@ -25,6 +25,7 @@ mod inode_flags;
 mod interrupts;
 mod labels;
 mod listing;
+mod listing_budget;
 mod lock_waits;
 mod locks;
 mod names;
@@ -37,6 +38,7 @@ mod setattr;
 mod trim;
 mod unsent;
 mod user_budget;
+mod who;
 mod xattrs;
 
 pub use files::Opened;
@@ -46,6 +48,7 @@ pub use locks::{FileLock, LockFamily, LockOwner};
 pub use part::Part;
 pub use serving::Serving;
 pub(crate) use set_ids::without_fsetid;
+pub use who::{User, Who};
 
 use crate::checkers::session_refusal;
 use crate::handles::Handles;
@@ -55,6 +58,7 @@ use crate::notices::{Notices, Sender};
 use crate::options::{SessionOptions, Ttls};
 use callers::Callers;
 use interrupts::Interrupts;
+use listing_budget::{ListingBudgets, OpenDirectory};
 use node_budget::NodeBudget;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -75,10 +79,8 @@ pub const ROOT_NODE: u64 = crate::nodes::ROOT;
 /// The process that sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Effective user, or [`Caller::UNKNOWN`].
-    pub uid: u32,
-    /// Effective group.
-    pub gid: u32,
+    /// Its user.
+    pub who: Who,
     /// The thread; the session reads its supplementary groups in `/proc`. 0 if unknown.
     pub pid: u32,
     /// The group of the directory in which it makes a file, if the caller has that group as a
@@ -87,19 +89,10 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The user or group of a request that does not name one: with [`SessionOptions::idmap`], each
-    /// request that creates no file.
-    pub const UNKNOWN: u32 = u32::MAX;
-
-    /// Returns whether the caller is a known user that is neither root nor `owner`.
-    pub(crate) fn is_other_than(&self, owner: u32) -> bool {
-        ![0, Self::UNKNOWN, owner].contains(&self.uid)
-    }
-
-    /// Returns the user and group for which the session acts: root for an unknown user, whom the
-    /// kernel has checked.
-    fn acting(&self) -> (u32, u32) {
-        if self.uid == Self::UNKNOWN { (0, 0) } else { (self.uid, self.gid) }
+    /// Returns the user with these numbers, without a thread. All ones in either of them name no user ([`Who::Unknown`]).
+    #[must_use]
+    pub const fn of(uid: u32, gid: u32) -> Self {
+        Self { who: Who::of(uid, gid), pid: 0, group: None }
     }
 }
 
@@ -169,7 +162,8 @@ pub struct Session {
     node_budget: NodeBudget,
     trim: Trim,
     files: Handles<files::OpenHandle>,
-    directories: Handles<listing::OpenDirectory>,
+    directories: Handles<OpenDirectory>,
+    listing_budgets: ListingBudgets,
     locks: Arc<locks::Locks>,
     backed: files::Backed,
     interrupts: Interrupts,
@@ -184,6 +178,8 @@ pub struct Session {
     expires_names: AtomicBool,
     /// Whether callers that make files come with their [group](Caller::group): Linux 6.3.
     names_groups: AtomicBool,
+    /// Whether the kernel checks callers that set flags of inodes: Linux 5.14.
+    kernel_checks_flags: AtomicBool,
     /// Whether the kernel has refused to prune: before Linux 6.18.
     cannot_prune: AtomicBool,
     metrics: Arc<Metrics>,
@@ -224,6 +220,7 @@ impl Session {
             trim: Trim::default(),
             files: Handles::new(),
             directories: Handles::new(),
+            listing_budgets: ListingBudgets::default(),
             locks: Arc::new(locks::Locks::new(&metrics)),
             interrupts: Interrupts::default(),
             backed: files::Backed::default(),
@@ -233,6 +230,7 @@ impl Session {
             has_others: AtomicBool::new(false),
             expires_names: AtomicBool::new(false),
             names_groups: AtomicBool::new(false),
+            kernel_checks_flags: AtomicBool::new(false),
             cannot_prune: AtomicBool::new(false),
             metrics,
             notices: OnceLock::new(),
@@ -476,7 +474,7 @@ impl Session {
     /// `EACCES`, `EROFS`, `ESTALE`.
     pub fn access(&self, caller: &Caller, node: u64, mask: u32) -> Result<(), Errno> {
         let held = self.node(node)?;
-        self.callers.with_groups(caller).access_held(&held, mask)
+        self.callers.unprivileged(caller).access_held(&held, mask)
     }
 }
 

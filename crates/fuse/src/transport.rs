@@ -78,7 +78,9 @@ impl Transport {
     /// Serves `session`, as a mount with these options has it.
     #[must_use]
     pub fn new(session: Arc<Session>, options: &MountOptions) -> Self {
-        let only = (!options.allow_other).then(|| rustix::process::geteuid().as_raw());
+        // With `idmap` few requests name their user: the kernel alone lets nobody else in.
+        let is_checked = !options.allow_other && !options.session.idmap;
+        let only = is_checked.then(|| rustix::process::geteuid().as_raw());
         Self { session, only, refuses_opendir: AtomicBool::new(false), backings: Backings::default() }
     }
 
@@ -171,7 +173,7 @@ impl Transport {
     /// could slip by, requests that the kernel may make for everybody are served, as they were
     /// before.
     fn may_send(&self, request: &Request<'_>) -> bool {
-        self.only.is_none_or(|only| only == request.header.uid)
+        self.only.is_none_or(|only| convert::who(request).is(only))
             || is_of_flush(request)
             || matches!(
                 request.operation,
@@ -204,5 +206,5 @@ impl Transport {
 fn is_of_flush(request: &Request<'_>) -> bool {
     const SENT: u32 = fattr::MTIME | fattr::CTIME | fattr::FH;
     let Operation::Setattr(set) = request.operation else { return false };
-    request.header.uid == 0 && set.valid & fattr::MTIME != 0 && set.valid & !SENT == 0
+    convert::who(request).is_root() && set.valid & fattr::MTIME != 0 && set.valid & !SENT == 0
 }

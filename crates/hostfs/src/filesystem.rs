@@ -86,6 +86,7 @@ impl FileSystem for HostFs {
             acls: true,
             // The host checks where blocks begin, and whether it has reflinks.
             reflinks: 1,
+            checks_callers: true,
             ..FsTraits::default()
         }
     }

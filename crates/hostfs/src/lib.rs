@@ -123,6 +123,7 @@ mod names;
 mod node;
 mod opens;
 mod options;
+mod pieces;
 mod settling;
 mod shared;
 mod system;

@@ -5,7 +5,9 @@
 //! has a *stream* after its first listing: a descriptor, and entries that were read and not
 //! returned yet. A listing continues at the stream's position; for any other cookie it seeks.
 //! Cookies are the host's (`d_off`), which locate the next entry. A listing that starts again reads
-//! from the host again, and returns no entries that were read before.
+//! from the host again, and returns no entries that were read before. If a user has many open
+//! directories, their streams keep no entries between two calls ([`crate::pieces`]): they seek, and
+//! read the entries again.
 //!
 //! # How it is locked
 //! A stream has a mutex, never held during a call to the host: a thread takes the stream out to use
@@ -20,6 +22,7 @@ use crate::host;
 use crate::identity::dev_of;
 use crate::node::Node;
 use crate::options::AccessTimes;
+use crate::pieces::Piece;
 use crate::shared::Shared;
 use crate::system;
 use core::mem::MaybeUninit;
@@ -70,6 +73,10 @@ struct Stream {
     is_at_end: bool,
     /// Nothing was read yet.
     is_fresh: bool,
+    /// The descriptor is behind entries that were dropped.
+    has_dropped: bool,
+    /// The right to keep entries.
+    piece: Option<Piece>,
 }
 
 impl Shared {
@@ -85,15 +92,29 @@ impl Shared {
         let open = dir.state.get::<HostDir>();
         let kept = open.and_then(|open| open.stream.lock().take());
         let mut stream = match kept {
-            Some(stream) if after != 0 && stream.at == after => stream,
+            Some(stream) if after != 0 && stream.at == after && !stream.has_dropped => stream,
             kept => self.stream_at(node, kept, after)?,
         };
         let done = self.give_out(&mut stream, emit);
         if let Some(open) = open {
+            self.keep_piece(&mut stream, open.uid);
             let other = open.stream.lock().replace(stream);
             drop(other);
         }
         done
+    }
+
+    /// Keeps the entries that a stream has not returned, or drops them.
+    fn keep_piece(&self, stream: &mut Stream, uid: u32) {
+        if stream.read.is_empty() {
+            (stream.read, stream.piece) = (VecDeque::new(), None);
+            return;
+        }
+        stream.piece = stream.piece.take().or_else(|| self.pieces.keep(uid));
+        if stream.piece.is_none() {
+            stream.read = VecDeque::new();
+            (stream.has_dropped, stream.is_at_end) = (true, false);
+        }
     }
 
     /// Returns the next entries of a stream, until `emit` takes no more.
@@ -117,7 +138,7 @@ impl Shared {
         let path = self.path_fd(node)?;
         self.watch(node, &path);
         let stream = match kept {
-            Some(stream) => Stream { at: after, read: VecDeque::new(), is_at_end: false, ..stream },
+            Some(stream) => Stream { at: after, read: VecDeque::new(), is_at_end: false, has_dropped: false, ..stream },
             None => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY;
                 let fd = self.open_at(path.as_fd(), b".", flags).map_err(errno)?;
@@ -125,7 +146,8 @@ impl Shared {
                     host::keep_access_time(&fd);
                 }
                 let dev = if node.is_elsewhere { device(fd.as_fd())? } else { self.identities.dev() };
-                Stream { fd, dev, at: after, read: VecDeque::new(), is_at_end: false, is_fresh: true }
+                let (read, is_fresh) = (VecDeque::new(), true);
+                Stream { fd, dev, at: after, read, is_at_end: false, is_fresh, has_dropped: false, piece: None }
             }
         };
         if after != 0 || !stream.is_fresh {
@@ -166,5 +188,54 @@ fn kind_of(kind: FileType, dir: BorrowedFd<'_>, name: &[u8]) -> u32 {
     match kind {
         FileType::Unknown => host::stat_at(dir, name).map_or(0, |stat| u32::from(stat.stx_mode) & S_IFMT),
         kind => kind.as_raw_mode(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::filesystem::HostFs;
+    use crate::options::HostOptions;
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use vfs::{Base, OpenFlags, Vfs, Want};
+
+    #[test]
+    fn few_of_many_open_directories_keep_entries_and_all_list_each_name_once() {
+        const DIRS: usize = 60;
+        const NAMES: usize = 2500;
+        let source = tempfile::tempdir().unwrap();
+        for name in 0..NAMES {
+            std::fs::write(source.path().join(format!("a-name-{name}")), "").unwrap();
+        }
+        let fs = HostFs::new(source.path(), &HostOptions::default()).unwrap();
+        let shared = Arc::clone(&fs.shared);
+        let at = Vfs::new(fs).context();
+        let open = || at.open(Base::CWD, b"/", OpenFlags::RDONLY.union(OpenFlags::DIRECTORY), 0).unwrap();
+        let dirs: Vec<_> = (0..DIRS).map(|_| open()).collect();
+        let mut seen = vec![(0, Vec::new()); DIRS];
+        for _ in 0..=NAMES / 500 {
+            for (dir, (after, names)) in dirs.iter().zip(&mut seen) {
+                let most = names.len() + 500;
+                let mut next = *after;
+                dir.entries_after(*after, Want::NAMES, &mut |entry, cookie| {
+                    if names.len() >= most {
+                        return false;
+                    }
+                    names.push(entry.name.clone());
+                    next = cookie;
+                    true
+                })
+                .unwrap();
+                *after = next;
+                dir.trim_listing();
+                assert_eq!(dir.listing_bytes(), 0);
+                assert!(shared.pieces.len() <= 16);
+            }
+        }
+        for (_, names) in &seen {
+            assert_eq!((names.len(), names.iter().collect::<BTreeSet<_>>().len()), (NAMES, NAMES));
+        }
+        drop(dirs);
+        assert_eq!(shared.pieces.len(), 0);
     }
 }

@@ -16,6 +16,7 @@ use crate::identity::{Identities, dev_of, is_dir, time_of_change};
 use crate::node::{Attached, NameAt, Node};
 use crate::opens::Opens;
 use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
+use crate::pieces::Pieces;
 use crate::system;
 use crate::table::{Sighting, Table};
 use crate::watches::Watches;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) table: Table,
     pub(crate) budget: Budget,
     pub(crate) opens: Opens,
+    pub(crate) pieces: Pieces,
     pub(crate) closer: Closer,
     pub(crate) watches: Option<Watches>,
     pub(crate) daemon: Daemon,
@@ -96,6 +98,7 @@ impl Shared {
             table,
             budget: Budget::new(options.max_fds),
             opens: Opens::new(),
+            pieces: Pieces::default(),
             closer: Closer::new(crosses || !host::is_local(kind)),
             watches,
             daemon: Daemon::new(options.ownership)?,

@@ -69,7 +69,7 @@ pub use notify::{DEFAULT_QUEUED_EVENTS, Event, EventKind, Scope, Watch};
 pub use ops::file::OpenFile;
 pub use ops::handles::FileHandle;
 pub use ops::mount_list::{Holder, MountInfo};
-pub use record_lock::{LockInfo, LockKind, LockWait, ParkedLock};
+pub use record_lock::{LockCharge, LockInfo, LockKind, LockQuota, LockWait, ParkedLock};
 pub use slots::inode::Inode;
 pub use slots::whole_path::WholePathStats;
 #[cfg(not(loom))]
@@ -216,6 +216,13 @@ impl Vfs {
     #[must_use]
     pub fn is_cancellable(&self) -> bool {
         self.tree.is_cancellable()
+    }
+
+    /// Returns true if a file system that is, or was, mounted in the tree has [`FsTraits::checks_callers`]: a front end must then
+    /// name the user of each request.
+    #[must_use]
+    pub fn checks_callers(&self) -> bool {
+        self.tree.checks_callers()
     }
 
     /// Returns the number of panics of file systems that the tree caught, because it had to

@@ -3,8 +3,9 @@
 //! # What it is
 //! The locks of `fcntl(2)`'s `F_OFD_SETLK`, `F_OFD_SETLKW` and `F_OFD_GETLK`, and the locks of
 //! `flock(2)`. A file's locks are a [`table`] of owners, with their [`ranges`], and of waiting
-//! requests. Tables are found by the file's key, in shards. A file without locks has no table and
-//! needs no memory. As on Linux, the two families do not see each other.
+//! requests. A tree of the [`intervals`] of all owners finds conflicts. Tables are found by the file's
+//! key, in shards. A file without locks has no table and needs no memory. As on Linux, the two
+//! families do not see each other. A [`quota`] limits the ranges of several owners.
 //!
 //! # What it is not
 //! Mandatory: reads and writes ignore these locks. POSIX's per-process locks (`F_SETLK`), which are
@@ -41,8 +42,11 @@
 //! `fcntl(2)`, `fcntl_locking(2)`, `flock(2)`; Linux's `fs/locks.c` for the rest.
 //!
 //! # Limitations
-//! The number of locks has no limit (`ENOLCK`).
+//! Without a quota the number of locks has no limit. A request visits all ranges of
+//! the same owner that it overlaps.
 
+mod intervals;
+mod quota;
 mod ranges;
 mod table;
 #[cfg(test)]
@@ -53,6 +57,7 @@ use crate::base::errno::Errno;
 use core::ops::Range;
 use core::time::Duration;
 use prim::shared::PlainArc as Arc;
+pub use quota::{LockCharge, LockQuota};
 use std::collections::BTreeMap;
 use sync::Mutex;
 pub(crate) use table::Granted;
@@ -129,9 +134,16 @@ struct Shard {
 }
 
 /// The advisory locks of one tree's files.
-#[derive(Default)]
 pub(crate) struct RecordLocks {
     shards: [Shard; SHARDS],
+    /// See [`LockTable::new`].
+    seed: u64,
+}
+
+impl Default for RecordLocks {
+    fn default() -> Self {
+        Self { shards: Default::default(), seed: prim::seed::random_u64() }
+    }
 }
 
 impl RecordLocks {
@@ -140,22 +152,23 @@ impl RecordLocks {
     ///
     /// # Errors
     /// `EINVAL` for an empty range; if another owner's lock conflicts, `EAGAIN`, or `ETIMEDOUT` after the
-    /// time to wait.
+    /// time to wait; `ENOLCK` if `quota` has no room.
     pub(crate) fn set(
         &self,
-        key: u64,
-        owner: u64,
+        (key, owner): (u64, u64),
         kind: LockKind,
         range: Range<u64>,
         wait: LockWait,
+        quota: Option<&Arc<LockQuota>>,
     ) -> Result<(), Errno> {
         if range.is_empty() {
             return Err(Errno::EINVAL);
         }
-        self.acquire(TableId { key, family: Family::Ranges }, LockRequest { owner, kind, range }, wait)
+        let request = LockRequest { owner, kind, range, quota: quota.cloned() };
+        self.acquire(TableId { key, family: Family::Ranges }, request, wait)
     }
 
-    /// Returns the first lock of another owner that conflicts with `kind` on `range`.
+    /// Returns the first lock of another owner that conflicts with `kind` on `range`, with its owner.
     ///
     /// # Errors
     /// `EINVAL` for an empty range, or for `Unlock`, which conflicts with nothing.
@@ -165,20 +178,26 @@ impl RecordLocks {
         owner: u64,
         kind: LockKind,
         range: Range<u64>,
-    ) -> Result<Option<LockInfo>, Errno> {
+    ) -> Result<Option<(u64, LockInfo)>, Errno> {
         if range.is_empty() || kind == LockKind::Unlock {
             return Err(Errno::EINVAL);
         }
         let tables = self.shard(key).tables.lock();
         let table = tables.get(&TableId { key, family: Family::Ranges });
-        Ok(table.and_then(|table| table.first_conflict(&LockRequest { owner, kind, range })))
+        Ok(table.and_then(|table| table.first_conflict(&LockRequest { owner, kind, range, quota: None })))
     }
 
-    /// Returns the other owners whose locks conflict with `kind` on `range`.
-    pub(crate) fn blockers(&self, key: u64, owner: u64, kind: LockKind, range: Range<u64>) -> Vec<u64> {
+    /// Returns whether a lock of `other` conflicts with `kind` of `owner` on `range`.
+    pub(crate) fn is_blocked_by(
+        &self,
+        key: u64,
+        (owner, other): (u64, u64),
+        kind: LockKind,
+        range: Range<u64>,
+    ) -> bool {
         let tables = self.shard(key).tables.lock();
         let table = tables.get(&TableId { key, family: Family::Ranges });
-        table.map(|table| table.blockers(&LockRequest { owner, kind, range })).unwrap_or_default()
+        table.is_some_and(|table| table.is_blocked_by(other, &LockRequest { owner, kind, range, quota: None }))
     }
 
     /// Makes `kind` the owner's lock on the file as a whole.
@@ -189,7 +208,11 @@ impl RecordLocks {
     /// # Errors
     /// If another owner's lock conflicts, `EAGAIN`, or `ETIMEDOUT` after the time to wait.
     pub(crate) fn flock(&self, key: u64, owner: u64, kind: LockKind, wait: LockWait) -> Result<(), Errno> {
-        self.acquire(TableId { key, family: Family::Whole }, LockRequest { owner, kind, range: WHOLE }, wait)
+        self.acquire(
+            TableId { key, family: Family::Whole },
+            LockRequest { owner, kind, range: WHOLE, quota: None },
+            wait,
+        )
     }
 
     /// Queues the request `number` of `owner` for `range`, or for the whole file (`None`), if the
@@ -203,6 +226,7 @@ impl RecordLocks {
         (key, owner, number): (u64, u64, u64),
         kind: LockKind,
         range: Option<Range<u64>>,
+        quota: Option<&Arc<LockQuota>>,
         granted: Granted,
     ) -> Result<Option<ParkedLock>, Errno> {
         let family = if range.is_some() { Family::Ranges } else { Family::Whole };
@@ -210,9 +234,9 @@ impl RecordLocks {
         if range.is_empty() {
             return Err(Errno::EINVAL);
         }
-        let request = LockRequest { owner, kind, range };
+        let request = LockRequest { owner, kind, range, quota: quota.cloned() };
         let mut granted = Some(granted);
-        let is_parked = self.shard(key).with(TableId { key, family }, |table| {
+        let is_parked = self.with(TableId { key, family }, |table| {
             let conflicting = granted.take_if(|_| table.has_conflict(&request));
             conflicting.map(|granted| table.park(request, number, granted)).is_some()
         });
@@ -224,7 +248,7 @@ impl RecordLocks {
     /// Withdraws a request that is parked on the file. `false`: it was granted, or withdrawn.
     pub(crate) fn unpark(&self, key: u64, parked: ParkedLock) -> bool {
         let id = TableId { key, family: parked.family };
-        let waiter = self.shard(key).with(id, |table| table.unpark(parked.number));
+        let waiter = self.with(id, |table| table.unpark(parked.number));
         waiter.is_some()
     }
 
@@ -233,7 +257,7 @@ impl RecordLocks {
     pub(crate) fn release_owner(&self, key: u64, owner: u64) {
         for family in [Family::Ranges, Family::Whole] {
             let release = |table: &mut LockTable| (table.withdraw_owner(owner), table.give_up(owner));
-            let (withdrawn, granted) = self.shard(key).with(TableId { key, family }, release);
+            let (withdrawn, granted) = self.with(TableId { key, family }, release);
             drop(withdrawn);
             granted.into_iter().for_each(Waiter::wake);
         }
@@ -245,8 +269,10 @@ impl RecordLocks {
             LockWait::AtMost(timeout) => Some(Deadline::after(Some(timeout))),
             LockWait::Forever => Some(Deadline::after(None)),
         };
-        let shard = self.shard(id.key);
-        let (answer, granted) = shard.with(id, |table| {
+        let (answer, granted) = self.with(id, |table| {
+            if let Err(errno) = table.check_quota(&request) {
+                return (Err(errno), Vec::new());
+            }
             if !table.has_conflict(&request) {
                 return (Ok(None), table.grant(&request));
             }
@@ -256,7 +282,7 @@ impl RecordLocks {
         granted.into_iter().for_each(Waiter::wake);
         match answer? {
             None => Ok(()),
-            Some((sleeper, deadline)) => shard.sleep(id, &sleeper, deadline),
+            Some((sleeper, deadline)) => self.sleep(id, &sleeper, deadline),
         }
     }
 
@@ -266,13 +292,11 @@ impl RecordLocks {
         let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         &self.shards[(hash >> (u64::BITS - SHARDS.ilog2())) as usize]
     }
-}
 
-impl Shard {
     /// Calls `f` with the table `id` under the shard's lock. Removes the table if `f` left it empty.
     fn with<R>(&self, id: TableId, f: impl FnOnce(&mut LockTable) -> R) -> R {
-        let mut tables = self.tables.lock();
-        let table = tables.entry(id).or_default();
+        let mut tables = self.shard(id.key).tables.lock();
+        let table = tables.entry(id).or_insert_with(|| LockTable::new(self.seed ^ id.key));
         let result = f(table);
         if table.is_empty() {
             tables.remove(&id);

@@ -30,7 +30,8 @@ pub(super) fn run(mountpoint: &Path, options: &[String]) -> Result<(), ServeErro
     if !changed.read_only && control::status(&found)?.is_read_only {
         return Err(ServeError::StaysReadOnly(mountpoint.into()));
     }
-    fuse::remount(&found.mountpoint, &changed).map_err(|error| ServeError::Remount {
+    let pinned = found.pin().map_err(std::io::Error::from);
+    pinned.and_then(|pinned| fuse::remount(&pinned.path(), &changed)).map_err(|error| ServeError::Remount {
         path: mountpoint.into(),
         cure: match Errno::from_io_error(&error) {
             Some(Errno::PERM) => "only root can change a mount",

@@ -49,7 +49,7 @@ static MOUNT_TABLE: [Row; 37] = [
     .help("Check permissions in Lightfoot instead of the kernel. Not with allow_other or no_open."),
     switch("idmap", "", |s, on| s.mount.session.idmap = on).by_default("off").help(
         "Mounts of it may map users and groups (Linux 6.12). The kernel then checks all permissions. Not \
-         with uid= and gid=.",
+         with uid=, gid= or no_open, and with allow_other not for a directory.",
     ),
     value("uid", "USER", "uid=1000 or uid=root", |s, value| put(&mut s.mount.session.shown.uid, user(value)))
         .by_default("as stored")

@@ -58,6 +58,11 @@ pub fn remount(mountpoint: &Path, options: &MountOptions) -> io::Result<()> {
     Ok(mount_remount(mountpoint, flags(options) | relatime, c"")?)
 }
 
+/// Unmounts `mount`, and no other mount: see [`mountinfo::Pinned`].
+pub(super) fn unmount_pinned(mount: &MountInfo, flags: UnmountFlags) -> Result<(), Errno> {
+    unmount(mount.pin()?.path(), flags | UnmountFlags::NOFOLLOW)
+}
+
 fn flags(options: &MountOptions) -> MountFlags {
     let switches = [
         (options.read_only, MountFlags::RDONLY),
@@ -74,14 +79,12 @@ fn flags(options: &MountOptions) -> MountFlags {
 pub(super) fn abort(mountpoint: &Path, device: u64) {
     // fusectl, where it is mounted, gives this file to the user who made the mount. Without it, root can still unmount by force.
     let file = format!("/sys/fs/fuse/connections/{}/abort", rustix::fs::minor(device));
-    let is_ours = |mount: MountInfo| mount.device == device;
-    if device == 0
-        || std::fs::write(file, "1").is_ok()
-        || !mountinfo::top(mountpoint).is_ok_and(|top| top.is_some_and(is_ours))
-    {
+    if device == 0 || std::fs::write(file, "1").is_ok() {
         return;
     }
-    if let Err(error) = unmount(mountpoint, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW)
+    let top = mountinfo::top(mountpoint).ok().flatten();
+    let Some(ours) = top.filter(|mount: &MountInfo| mount.device == device) else { return };
+    if let Err(error) = unmount_pinned(&ours, UnmountFlags::FORCE)
         && error != Errno::BUSY
     {
         tracing::error!(%error, mountpoint = %mountpoint.display(), "the connection could not be aborted");

@@ -5,12 +5,14 @@
 //! and, unless the caller is root, no capabilities.
 //!
 //! A request of a mount that may map users ([`SessionOptions::idmap`]) names no user unless it
-//! creates a file. The kernel has checked the request, so its context is root's. The groups in
-//! `/proc` are of another mapping, so contexts have no groups.
+//! creates a file. The kernel has checked the request, so its context is root's, but without the
+//! right to keep set-id bits, and to exceed quotas. If neither has checked it, the context is
+//! nobody's: neither an owner, nor in a group. The groups in `/proc` are of another mapping, so
+//! contexts have no groups.
 //!
 //! A session of a context's part of the tree ([`Part::below`](super::Part::below)) has the context's credentials for everybody.
 
-use super::Caller;
+use super::{Caller, Who};
 use crate::options::{Checks, SessionOptions};
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -24,8 +26,7 @@ const MOST: usize = 4096;
 /// The properties of a context.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ContextKey {
-    uid: u32,
-    gid: u32,
+    who: Who,
     umask: u32,
     groups: Box<[u32]>,
     /// The request was checked before: the context has capabilities.
@@ -34,7 +35,7 @@ struct ContextKey {
 
 /// See the [module documentation](self).
 pub(super) struct Callers {
-    everyone: Context,
+    everyone: Arc<Context>,
     unknown: Context,
     checks: Checks,
     /// See [`SessionOptions::idmap`].
@@ -53,7 +54,7 @@ impl Callers {
         cred.capabilities = cred.capabilities.without(Capabilities::FSETID);
         unknown.set_credentials(cred);
         let (checks, is_mapped) = (options.checks, options.idmap);
-        Self { everyone, unknown, checks, is_mapped, acts_as, known: RwLock::default() }
+        Self { everyone: Arc::new(everyone), unknown, checks, is_mapped, acts_as, known: RwLock::default() }
     }
 
     /// Returns whether everybody may find files by their numbers in the tree, of which `root` is
@@ -61,6 +62,11 @@ impl Callers {
     /// a mount, or of none, and a handle of a file of another mount would end early.
     pub(super) fn finds_numbers(&self, root: &PathRef) -> bool {
         self.acts_as.is_none() && self.everyone.finds_numbers(root) && self.everyone.mounts().len() == 1
+    }
+
+    /// Returns whether everybody acts with the same credentials.
+    pub(super) fn act_as_one(&self) -> bool {
+        self.acts_as.is_some()
     }
 
     /// Returns whether everybody acts with credentials that may set labels.
@@ -104,10 +110,10 @@ impl Callers {
         let by_group = |dir: &&PathRef| {
             dir.attr().is_ok_and(|dir| {
                 let is_open = dir.mode & 0o022 == 0o022 && mode & 0o2000 == 0;
-                dir.uid != caller.uid && dir.mode & 0o020 != 0 && !is_open
+                !caller.who.is(dir.uid) && dir.mode & 0o020 != 0 && !is_open
             })
         };
-        if self.checks == Checks::Own || caller.uid == 0 || !dirs.iter().any(by_group) {
+        if self.checks == Checks::Own || caller.who.is_root() || !dirs.iter().any(by_group) {
             return self.making(caller, umask);
         }
         let groups = self.groups_of(caller);
@@ -127,10 +133,16 @@ impl Callers {
     }
 
     /// Returns a context that changes attributes of a file of `owner`: with the caller's groups, if
-    /// the groups decide whether the caller may do so, or whether set-id bits stay.
+    /// the groups decide whether the caller may do so, or whether set-id bits stay. If the caller is
+    /// unknown and the contents stay, the kernel has decided, and has removed the bits that the caller
+    /// may not give.
     pub(super) fn changing(&self, caller: &Caller, owner: u32, set: &SetAttr) -> Arc<Context> {
-        let by_group = set.gid.is_some() || set.mode.is_some_and(|mode| mode & 0o2000 != 0) || caller.uid != owner;
-        if by_group && caller.uid != 0 {
+        if caller.who == Who::Unknown && self.checks == Checks::Kernel && set.size.is_none() {
+            return self.everyone.clone();
+        }
+        let is_owner = caller.who.is(owner);
+        let by_group = set.gid.is_some() || set.mode.is_some_and(|mode| mode & 0o2000 != 0) || !is_owner;
+        if by_group && !caller.who.is_root() {
             return self.with_groups(caller);
         }
         self.making(caller, 0)
@@ -154,8 +166,7 @@ impl Callers {
     }
 
     fn context(&self, caller: &Caller, umask: u32, groups: Box<[u32]>, is_checked: bool) -> Arc<Context> {
-        let (uid, gid) = caller.acting();
-        let key = ContextKey { uid, gid, umask, groups, is_checked };
+        let key = ContextKey { who: caller.who, umask, groups, is_checked };
         if let Some(known) = self.known.read().get(&key) {
             return known.clone();
         }
@@ -172,8 +183,12 @@ impl Callers {
 }
 
 fn credentials(key: &ContextKey) -> Credentials {
-    let mut cred = Credentials::user(key.uid, key.gid, &key.groups);
-    if key.uid != 0 && key.is_checked {
+    let mut cred = match key.who {
+        Who::Known(user) => Credentials::user(user.uid, user.gid, &key.groups),
+        Who::Unknown if key.is_checked => Credentials::root(),
+        Who::Unknown => Credentials::user(u32::MAX, u32::MAX, &[]),
+    };
+    if key.is_checked && !key.who.is_root() {
         cred.capabilities = Capabilities::all().without(Capabilities::FSETID.union(Capabilities::SYS_RESOURCE));
     }
     cred
@@ -181,8 +196,8 @@ fn credentials(key: &ContextKey) -> Credentials {
 
 /// Reads the supplementary groups of a caller. Returns none if the thread of the caller has exited,
 /// or if the caller is root: the groups of root decide nothing.
-fn groups_of(&Caller { uid, pid, .. }: &Caller) -> Box<[u32]> {
-    if uid == 0 {
+fn groups_of(&Caller { who, pid, .. }: &Caller) -> Box<[u32]> {
+    if who.is_root() {
         return Box::default();
     }
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return Box::default() };

@@ -31,7 +31,7 @@ pub(crate) struct OpenHandle {
     pub(super) file: OpenFile,
     /// The kernel may write to the backing file without a request.
     is_backed: bool,
-    /// Root has opened it, so changes through it keep set-id bits.
+    /// Root is known to have opened it, so changes through it keep set-id bits.
     is_roots: bool,
 }
 
@@ -224,7 +224,7 @@ impl Session {
             self.backed.begin(file.held());
         }
         Opened {
-            handle: self.files.insert(OpenHandle { file, is_backed, is_roots: caller.uid == 0 }),
+            handle: self.files.insert(OpenHandle { file, is_backed, is_roots: caller.who.is_root() }),
             keep_cache,
             backing,
         }
@@ -342,7 +342,7 @@ impl Session {
             _ => return Err(Errno::EOPNOTSUPP),
         };
         let keep_size = mode & KEEP_SIZE != 0;
-        let keeps = if caller.uid == 0 { Keeps::AsOpened } else { Keeps::Nothing };
+        let keeps = if caller.who.is_root() { Keeps::AsOpened } else { Keeps::Nothing };
         self.change_file(node, handle, keeps, |file| file.allocate(how, keep_size, offset, len))
     }
 
@@ -374,7 +374,7 @@ impl Session {
         if source.is_backed {
             source.file.held().attr_anew()?;
         }
-        target.change(self, caller.uid != 0, |file| source.file.copy_to(offset, file, to, len.min(MOST)))
+        target.change(self, !caller.who.is_root(), |file| source.file.copy_to(offset, file, to, len.min(MOST)))
     }
 
     /// LSEEK: finds data (`SEEK_DATA`, 3) or a hole (`SEEK_HOLE`, 4).

@@ -20,8 +20,11 @@ impl Session {
     /// the labels that are stored.
     ///
     /// # Errors
-    /// As for [`labels`](Self::labels).
+    /// `EOVERFLOW`: the caller is unknown, so that the file would have no owner. As for [`labels`](Self::labels).
     pub(super) fn permitted<'l>(&self, caller: &Caller, new: NewMode<'l>) -> Result<NewMode<'l>, Errno> {
+        if !self.callers.act_as_one() {
+            caller.who.maker()?;
+        }
         Ok(NewMode { mode: self.new_mode(caller, new.mode), labels: self.labels(new.labels)?, ..new })
     }
 

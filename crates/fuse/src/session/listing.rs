@@ -9,29 +9,14 @@
 //! twice, reach 0, and refuse to link the file (`ENOENT`) until its next request for attributes. A
 //! listing holds only the lock of the listed directory, so the kernel does not exclude that.
 
+use super::listing_budget::OpenDirectory;
 use super::{Caller, Entry, ROOT_NODE, Session};
-use std::ops::Deref;
 use vfs::{Base, DirEntry, Errno, OpenFile, OpenFlags, PathRef, Want};
 
 /// The cookie of `.`.
 const DOT: u64 = i64::MAX as u64 - 2;
 /// The cookie of `..`.
 const DOT_DOT: u64 = i64::MAX as u64 - 1;
-
-/// An open directory.
-pub(super) struct OpenDirectory {
-    file: OpenFile,
-    /// [`Node::note_open`](super::user_budget::Node::note_open).
-    is_same: bool,
-}
-
-impl Deref for OpenDirectory {
-    type Target = OpenFile;
-
-    fn deref(&self) -> &OpenFile {
-        &self.file
-    }
-}
 
 /// An entry of a listing.
 #[derive(Debug)]
@@ -65,10 +50,9 @@ impl Session {
     /// As for [`vfs::Context::open`]; `ESTALE`.
     pub fn opendir(&self, caller: &Caller, node: u64) -> Result<u64, Errno> {
         let held = self.node(node)?;
-        let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
-        let file = self.callers.looking(caller, |context| context.open_held(&held, flags))?;
+        let file = self.open_directory(caller, &held)?;
         let is_same = held.note_open(&file);
-        Ok(self.directories.insert(OpenDirectory { file, is_same }))
+        Ok(self.directories.insert(self.listing_budgets.directory(caller.who.account(), file, is_same)))
     }
 
     /// Returns whether the kernel may answer from the listing that it has cached: names are cached,
@@ -77,6 +61,12 @@ impl Session {
     pub fn keeps_listing(&self, handle: u64) -> bool {
         let may_keep = |directory: &OpenDirectory| directory.is_same && !directory.is_access_due();
         !self.options.ttls.entry.is_zero() && self.directories.get(handle).is_none_or(|open| may_keep(&open))
+    }
+
+    fn open_directory(&self, caller: &Caller, held: &PathRef) -> Result<OpenFile, Errno> {
+        let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
+        // The open directory is the caller's, whom a host directory charges for it.
+        self.callers.making(caller, 0).open_held(held, flags)
     }
 
     /// READDIR: calls `emit` with the entries after `cookie` (0: from the start) until it returns
@@ -113,6 +103,7 @@ impl Session {
             any |= taken;
             taken
         });
+        directory.settle();
         if any { Ok(()) } else { done }
     }
 

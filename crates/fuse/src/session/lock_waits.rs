@@ -7,7 +7,9 @@
 //!
 //! A request fails with `EDEADLK` if it would wait for an owner that waits for the owner of the
 //! request. The session searches all waits before it parks a request. It searches again when an
-//! owner that waits gets another lock, which another thread of the owner can request.
+//! owner that waits gets another lock, which another thread of the owner can request. Only owners
+//! that wait can be in a circle, so the work depends on the number of waits, which is limited, and
+//! not on the number of locks.
 //!
 //! # How it is locked
 //! One mutex, under which requests are parked and withdrawn, and the table of open files is locked. Replies are sent without it,
@@ -21,14 +23,15 @@
 //! of `flock(2)`, as on Linux.
 
 use super::early::Early;
-use super::locks::{FileLock, LockFamily, LockOwner, Locks};
+use super::locks::{FileLock, LockOwner, Locker, Locks};
+use super::who::Account;
 use super::{Caller, Session};
 use crate::metrics::{Gauge, Metrics};
 use crate::panics::contained;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use vfs::{Errno, OpenFile, ParkedLock};
+use vfs::{Errno, ParkedLock};
 
 /// The most requests that wait at once.
 const MAX_WAITERS: usize = 256;
@@ -60,10 +63,10 @@ struct State {
 
 /// A request that waits.
 struct Wait {
-    uid: u32,
+    account: Account,
     of: LockOwner,
     lock: FileLock,
-    file: Arc<OpenFile>,
+    locker: Arc<Locker>,
     parked: ParkedLock,
     answer: LockAnswer,
 }
@@ -75,8 +78,8 @@ impl Wait {
 }
 
 impl State {
-    /// Checks whether the request `unique` of the user `uid` may wait.
-    fn check(&mut self, unique: u64, uid: u32) -> Result<(), Errno> {
+    /// Checks whether the request `unique` of `account` may wait.
+    fn check(&mut self, unique: u64, account: Account) -> Result<(), Errno> {
         if self.early.take(unique) {
             return Err(Errno::EINTR);
         }
@@ -87,7 +90,7 @@ impl State {
         if self.requests.contains_key(&unique) {
             return Err(Errno::EIO);
         }
-        let of_user = self.requests.values().filter(|wait| wait.uid == uid).count();
+        let of_user = self.requests.values().filter(|wait| wait.account == account).count();
         if self.requests.len() >= MAX_WAITERS || of_user >= MAX_PER_USER {
             return Err(Errno::ENOLCK);
         }
@@ -108,7 +111,7 @@ impl Waits {
             core::mem::take(&mut state.requests)
         };
         for wait in all.into_values() {
-            wait.file.unpark_lock(wait.parked);
+            wait.locker.file.unpark_lock(wait.parked);
             wait.ends(Err(Errno::EINTR));
         }
         self.metrics.set(Gauge::LockWaiters, 0);
@@ -122,33 +125,32 @@ impl Waits {
 
     /// Ends the request `unique` if it is not being granted.
     fn withdrawn(&self, state: &mut State, unique: u64) -> Option<Wait> {
-        let is_withdrawn = state.requests.get(&unique).is_some_and(|wait| wait.file.unpark_lock(wait.parked));
+        let is_withdrawn = state.requests.get(&unique).is_some_and(|wait| wait.locker.file.unpark_lock(wait.parked));
         if is_withdrawn { self.removed(state, unique) } else { None }
     }
 }
 
 impl Locks {
-    /// Returns whether one of `owners` waits for `target`, directly or through other owners.
-    fn lead_to(&self, state: &State, mut owners: Vec<u64>, target: u64) -> bool {
-        let mut visited = Vec::new();
+    /// Returns whether a request waits, or would wait, for `target`: directly, or through other
+    /// owners that wait.
+    fn leads_to(&self, state: &State, (of, locker, lock): (LockOwner, &Locker, &FileLock), target: u64) -> bool {
+        let mut others: BTreeSet<u64> = state.requests.values().map(|wait| wait.of.owner).collect();
+        others.insert(target);
+        let mut blocking = |(of, locker, lock): (LockOwner, &Locker, &FileLock)| -> Vec<u64> {
+            let found = others.iter().filter(|&&other| self.is_blocked_by((of.node, other), locker, lock));
+            let found: Vec<_> = found.copied().collect();
+            found.iter().for_each(|owner| _ = others.remove(owner));
+            found
+        };
+        let mut owners = blocking((of, locker, lock));
         while let Some(owner) = owners.pop() {
             if owner == target {
                 return true;
             }
-            if !visited.contains(&owner) {
-                visited.push(owner);
-                let waiting = state.requests.values().filter(|wait| wait.of.owner == owner);
-                owners.extend(waiting.flat_map(|wait| self.owners_before(wait.of, &wait.file, &wait.lock)));
-            }
+            let waiting = state.requests.values().filter(|wait| wait.of.owner == owner);
+            owners.extend(waiting.flat_map(|wait| blocking((wait.of, &wait.locker, &wait.lock))));
         }
         false
-    }
-
-    fn owners_before(&self, of: LockOwner, file: &OpenFile, lock: &FileLock) -> Vec<u64> {
-        if lock.family == LockFamily::Whole {
-            return Vec::new();
-        }
-        self.blockers(of.node, file, lock).into_iter().map(|(owner, _)| owner).collect()
     }
 
     /// Ends requests on the node of `of` with `EDEADLK` if they wait for `of` and `of` waits for
@@ -159,12 +161,14 @@ impl Locks {
             if !state.requests.values().any(|wait| wait.of.owner == of.owner) {
                 return;
             }
-            let of_node = state.requests.iter().filter(|(_, wait)| wait.of.node == of.node);
-            let numbers: Vec<_> = of_node.map(|(unique, _)| *unique).collect();
+            let is_for = |wait: &Wait| {
+                wait.of.node == of.node && self.is_blocked_by((of.node, of.owner), &wait.locker, &wait.lock)
+            };
+            let waiting = state.requests.iter().filter(|(_, wait)| is_for(wait));
+            let numbers: Vec<_> = waiting.map(|(unique, _)| *unique).collect();
             let close = |unique: &u64| {
                 let wait = state.requests.get(unique)?;
-                let owners = self.owners_before(wait.of, &wait.file, &wait.lock);
-                let is_circle = self.lead_to(&state, owners, wait.of.owner);
+                let is_circle = self.leads_to(&state, (wait.of, &wait.locker, &wait.lock), wait.of.owner);
                 is_circle.then(|| self.waits.withdrawn(&mut state, *unique)).flatten()
             };
             numbers.iter().filter_map(close).collect()
@@ -178,11 +182,11 @@ impl Locks {
         let wait = self.waits.removed(&mut self.waits.state.lock(), unique);
         // None: the session has ended.
         let Some(wait) = wait else { return };
-        let (of, file) = (wait.of, wait.file.clone());
+        let (of, locker) = (wait.of, wait.locker.clone());
         self.note(of.node, of.owner, &wait.lock);
         wait.ends(Ok(()));
         self.end_circles_through(of);
-        drop(file);
+        drop(locker);
     }
 }
 
@@ -193,7 +197,7 @@ impl Session {
     /// # Errors
     /// `EDEADLK`: an owner for which the request would wait waits for this owner. `EINTR`:
     /// [`interrupt`](Self::interrupt), or the session has ended. `ENOLCK`: too many requests wait,
-    /// of this user or of all. Otherwise as for [`setlk`](Self::setlk) except `EAGAIN`.
+    /// of this user or of all, or the user has too many locks. Otherwise as for [`setlk`](Self::setlk) except `EAGAIN`.
     pub fn setlk_waiting(&self, caller: &Caller, unique: u64, of: LockOwner, lock: FileLock, answer: LockAnswer) {
         let mut answer = Some(answer);
         let done = self.set_or_park(caller, unique, of, lock, &mut answer);
@@ -211,16 +215,16 @@ impl Session {
         lock: FileLock,
         answer: &mut Option<LockAnswer>,
     ) -> Result<(), Errno> {
-        let (file, locks) = (self.locker(of)?, &self.locks);
+        let (locker, locks) = (self.locker(caller, of)?, &self.locks);
         loop {
-            match self.set(&file, of, &lock) {
+            match self.set(&locker, of, &lock) {
                 Err(Errno::EAGAIN) => {}
                 done => return done,
             }
             // Under the mutex: of two requests that close a circle, the second sees the first.
             let mut state = locks.waits.state.lock();
-            state.check(unique, caller.uid)?;
-            if locks.lead_to(&state, locks.owners_before(of, &file, &lock), of.owner) {
+            state.check(unique, caller.who.account())?;
+            if locks.leads_to(&state, (of, &locker, &lock), of.owner) {
                 return Err(Errno::EDEADLK);
             }
             let weak = Arc::downgrade(locks);
@@ -228,9 +232,11 @@ impl Session {
                 let Some(locks) = weak.upgrade() else { return };
                 let _ = contained(&locks.waits.metrics, "lock", || locks.granted(unique));
             };
-            let Some(parked) = file.park_lock(lock.kind, lock.range(), Box::new(granted))? else { continue };
+            let quota = locker.quota.as_ref();
+            let parked = locker.file.park_lock(lock.kind, lock.range(), quota, Box::new(granted))?;
+            let Some(parked) = parked else { continue };
             if let Some(answer) = answer.take() {
-                state.requests.insert(unique, Wait { uid: caller.uid, of, lock, file, parked, answer });
+                state.requests.insert(unique, Wait { account: caller.who.account(), of, lock, locker, parked, answer });
                 self.metrics.set(Gauge::LockWaiters, state.requests.len() as u64);
             }
             return Ok(());

@@ -83,7 +83,7 @@ impl Session {
         body: &[u8],
         labels: Labels<'_>,
     ) -> Result<Entry, Errno> {
-        let (dir, labels) = (self.node(parent)?, self.labels(labels)?);
+        let (dir, labels) = (self.node(parent)?, self.permitted(caller, NewMode::new(0, 0).labelled(labels))?.labels);
         self.make(caller, &dir, name, |dir| {
             self.making(caller, dir, NewMode::new(0, 0), |context| {
                 context.symlink_labelled(body, Base::at(dir), name, labels)
@@ -116,7 +116,7 @@ impl Session {
     ) -> Result<R, Errno> {
         if self.options.checks == Checks::Kernel && self.names_groups() {
             let made = make(&self.callers.making_with_group(caller, new.umask));
-            if caller.uid == 0 || made.as_ref().err() != Some(&Errno::EACCES) {
+            if caller.who.is_root() || made.as_ref().err() != Some(&Errno::EACCES) {
                 return made;
             }
         }

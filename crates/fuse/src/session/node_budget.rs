@@ -18,6 +18,7 @@
 //! `shrink_dcache_sb` and the waits of `prune_dcache` in Linux, whose cache has no other user.
 
 use super::user_budget::Level;
+use super::who::Account;
 use super::{Caller, Session};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -33,7 +34,7 @@ const ROUND: Duration = Duration::from_millis(20);
 /// The requests that wait for room.
 #[derive(Default)]
 pub(super) struct NodeBudget {
-    users: Mutex<Vec<u32>>,
+    users: Mutex<Vec<Account>>,
     /// The number of `users` that wait.
     waiting: AtomicUsize,
     /// The most that may wait.
@@ -44,7 +45,7 @@ pub(super) struct NodeBudget {
 /// The permit of a request of a user to wait. It ends on drop.
 struct BudgetWaiter<'a> {
     node_budget: &'a NodeBudget,
-    uid: u32,
+    account: Account,
 }
 
 impl NodeBudget {
@@ -61,14 +62,14 @@ impl NodeBudget {
         }
     }
 
-    fn waiter(&self, uid: u32) -> Option<BudgetWaiter<'_>> {
+    fn waiter(&self, account: Account) -> Option<BudgetWaiter<'_>> {
         let mut users = self.users.lock();
-        if users.len() >= self.most.load(Relaxed) || users.contains(&uid) {
+        if users.len() >= self.most.load(Relaxed) || users.contains(&account) {
             return None;
         }
-        users.push(uid);
+        users.push(account);
         self.waiting.store(users.len(), Relaxed);
-        Some(BudgetWaiter { node_budget: self, uid })
+        Some(BudgetWaiter { node_budget: self, account })
     }
 }
 
@@ -81,7 +82,7 @@ impl BudgetWaiter<'_> {
 impl Drop for BudgetWaiter<'_> {
     fn drop(&mut self) {
         let mut users = self.node_budget.users.lock();
-        users.retain(|uid| *uid != self.uid);
+        users.retain(|account| *account != self.account);
         self.node_budget.waiting.store(users.len(), Relaxed);
     }
 }
@@ -113,7 +114,7 @@ impl Session {
             _ => self.make_much_room(),
         };
         make_space();
-        let Some(waiter) = self.node_budget.waiter(caller.uid) else { return Err(Errno::ENOMEM) };
+        let Some(waiter) = self.node_budget.waiter(caller.who.account()) else { return Err(Errno::ENOMEM) };
         let deadline = Instant::now() + DEADLINE;
         loop {
             waiter.wait();

@@ -167,7 +167,7 @@ impl Session {
     /// will be soon.
     #[cold]
     pub(super) fn make_room_of(&self, caller: &Caller) {
-        self.drop_coldest(BATCH, |node| node.is_of(caller.uid));
+        self.drop_coldest(BATCH, |node| node.is_of(caller.who.account()));
     }
 
     /// As [`ask_to_drop`](Self::ask_to_drop), but even if all names were used lately.

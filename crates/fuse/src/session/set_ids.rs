@@ -19,7 +19,7 @@
 //! # Where it comes from
 //! `Documentation/filesystems/fuse.rst`, `linux/fuse.h`; `setattr_should_drop_suidgid` in Linux.
 
-use super::{Caller, Session};
+use super::{Caller, Session, User, Who};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use vfs::{Attr, Errno, PathRef, S_IFREG, SetAttr};
 
@@ -80,13 +80,14 @@ impl Session {
     /// clears set-id bits before `caller` changes the contents. The request does not show which.
     ///
     /// # Errors
-    /// `EPERM`: there are such bits, the caller does not own the file, and nobody has it open for writing, so that this is
-    /// `chown(2)`.
+    /// `EPERM`: there are such bits, the caller is not known to own the file, and nobody has it open for writing, so that this
+    /// is `chown(2)`.
     pub(super) fn change_nothing(&self, caller: &Caller, held: &PathRef) -> Result<Attr, Errno> {
         let attr = held.attr_anew()?;
         if has_set_ids(&attr) {
             let owner = self.options.shown.uid.unwrap_or(attr.uid);
-            if caller.is_other_than(owner) && !self.is_writable_somewhere(caller, held) {
+            let may_change = caller.who.is_root() || caller.who.is(owner);
+            if !may_change && !self.is_writable_somewhere(caller, held) {
                 return Err(Errno::EPERM);
             }
         }
@@ -105,18 +106,22 @@ impl Session {
     /// owner of another's file does not get the rights of that owner.
     pub(super) fn allowed_mode(&self, caller: &Caller, held: &PathRef, mode: u32) -> Result<u32, Errno> {
         let attr = held.attr_anew()?;
-        Ok(self.mode_for(caller, (attr.uid, attr.gid), mode))
+        Ok(self.mode_for(caller, User { uid: attr.uid, gid: attr.gid }, mode))
     }
 
     /// Returns the mode that `caller` may give to a new file.
     pub(super) fn new_mode(&self, caller: &Caller, mode: u32) -> u32 {
-        self.mode_for(caller, (caller.uid, caller.gid), mode)
+        match caller.who {
+            Who::Known(user) => self.mode_for(caller, user, mode),
+            Who::Unknown => mode & !SPECIAL,
+        }
     }
 
     /// Returns `mode` without special bits, if the mount shows a file of `owner` as another's.
-    fn mode_for(&self, caller: &Caller, (uid, gid): (u32, u32), mode: u32) -> u32 {
+    fn mode_for(&self, caller: &Caller, owner: User, mode: u32) -> u32 {
         let shown = &self.options.shown;
-        let is_real = shown.uid.is_none_or(|shown| shown == uid) && shown.gid.is_none_or(|shown| shown == gid);
-        if caller.uid == 0 || is_real { mode } else { mode & !SPECIAL }
+        let is_real =
+            shown.uid.is_none_or(|shown| shown == owner.uid) && shown.gid.is_none_or(|shown| shown == owner.gid);
+        if caller.who.is_root() || is_real { mode } else { mode & !SPECIAL }
     }
 }

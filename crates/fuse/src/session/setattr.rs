@@ -8,7 +8,7 @@
 //! `fuse_do_setattr` in Linux's `fs/fuse/dir.c`.
 
 use super::files::Keeps;
-use super::{Caller, Session, without_fsetid};
+use super::{Caller, Session, Who, without_fsetid};
 use crate::options::Checks;
 use std::time::Duration;
 use vfs::{Attr, Errno, PathRef, SetAttr, SetTime};
@@ -55,6 +55,7 @@ impl Session {
     ) -> Result<(Attr, Duration), Errno> {
         let held = self.node(node)?;
         let mut set = *set;
+        let clears = keeps == Keeps::Nothing || caller.who == Who::Unknown;
         if set == SetAttr::default() {
             let attr = self.change_nothing(caller, &held)?;
             return Ok(self.shown_of(node, &held, attr));
@@ -67,20 +68,20 @@ impl Session {
             && let Some(open) = handle.and_then(|handle| self.files.get(handle))
             && open.file.flags().can_write()
         {
-            open.change(self, keeps == Keeps::Nothing, |file| file.set_len(size))?;
+            open.change(self, clears, |file| file.set_len(size))?;
             set.size = None;
         }
         let is_done = set == SetAttr::default();
         let owner = held.attr()?.uid;
         let is_checked = self.options.checks == Checks::Kernel;
-        if self.options.writeback && is_checked && caller.is_other_than(owner) {
+        if self.options.writeback && is_checked && caller.who.is_other_than(owner) {
             both_now(&mut set);
         }
         let context = self.callers.changing(caller, owner, &set);
-        // A user other than root has no right to keep the bits.
+        // The context of a user other than root has no right to keep the bits.
         let attr = if is_done {
             held.attr()?
-        } else if keeps == Keeps::Nothing && caller.acting().0 == 0 && set.size.is_some() {
+        } else if clears && caller.who.is_root() && set.size.is_some() {
             self.clear_set_ids(&held)?;
             without_fsetid(|| context.set_attr_held(&held, &set))?
         } else {

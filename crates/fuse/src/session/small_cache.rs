@@ -9,8 +9,8 @@ use vfs::Budget;
 /// Entries that the smallest cache has room for.
 const ENTRIES: u64 = 4096;
 
-const ALICE: Caller = Caller { uid: 50_001, gid: 50_001, pid: 0, group: None };
-const BOB: Caller = Caller { uid: 50_002, gid: 50_002, pid: 0, group: None };
+const ALICE: Caller = Caller::of(50_001, 50_001);
+const BOB: Caller = Caller::of(50_002, 50_002);
 
 /// A kernel that has looked up each name once.
 #[derive(Default)]
@@ -111,7 +111,7 @@ fn a_user_cannot_pin_what_others_need() {
     let bob = case.count(&BOB, 2 * ENTRIES, 2 * ENTRIES);
     assert!(bob > 300, "{bob}");
     for user in 0..8 {
-        let caller = Caller { uid: 60_000 + user, ..BOB };
+        let caller = Caller::of(60_000 + user, 50_002);
         assert_eq!(case.count(&caller, 5 * ENTRIES + u64::from(user) * 300, 30), 30, "user {user} of eight others");
     }
     // A share comes back with the nodes that the kernel forgets.
@@ -119,6 +119,19 @@ fn a_user_cannot_pin_what_others_need() {
     (0..alice).for_each(|number| case.session.forget(100 + number, if number == 0 { 2 } else { 1 }));
     assert!(case.look(&ALICE, 4 * ENTRIES).is_ok());
     assert!(case.count(&SUPER, 8 * ENTRIES, 500) == 500, "root has no share");
+}
+
+#[test]
+fn all_unknown_users_have_one_share_and_leave_a_part_for_others() {
+    let case = SmallCase::new();
+    case.watch(0..10 * ENTRIES);
+    let unknown = Caller::of(u32::MAX, u32::MAX);
+    let pinned = case.count(&unknown, 0, 2 * ENTRIES);
+    assert!((500..ENTRIES * 2 / 3).contains(&pinned), "{pinned}");
+    // Another thread of an unknown user is the same account.
+    assert_eq!(case.look(&Caller { pid: 7, ..unknown }, 3 * ENTRIES), Err(Errno::ENOMEM));
+    let alice = case.count(&ALICE, 4 * ENTRIES, 2 * ENTRIES);
+    assert!(alice > 300, "{alice}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use vfs::{Base, FileSystem, Inode, Invalidator, MountFlags, NewInode, NextNames, PathAt, Request, S_IFDIR, S_IFREG};
 
-const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
+const SUPER: Caller = Caller::of(0, 0);
 
 /// A file system that changes behind the tree. `d` is a directory; `f` and `g` in it are one file. A name with `n` first is a file.
 struct ChangingFs(Arc<OnceLock<Invalidator>>);

@@ -8,7 +8,8 @@
 //! a share: the charges of one user must not exceed the free part of the budget. One user can have
 //! half of the budget, two users a third each, and so on: a part is always free for others.
 //!
-//! Root and the mounting user are trusted: they are charged nothing. When a user has half of its
+//! Root and the mounting user are trusted: they are charged nothing. All unknown users have one
+//! share together ([`Account`]), so that they leave a part for users who are known. When a user has half of its
 //! share, the session requests that the kernel drops names of that user. So only users whose files
 //! cannot be dropped reach their share.
 //!
@@ -26,6 +27,7 @@
 //! A user with many user numbers (a user namespace with `subuid(5)`) is as many users.
 
 use super::Caller;
+use super::who::Account;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -81,9 +83,9 @@ impl Node {
         self.opened.swap(version, Relaxed) == version && file.keeps_pages()
     }
 
-    /// Returns whether the node is charged to `uid`.
-    pub(super) fn is_of(&self, uid: u32) -> bool {
-        self.charge.as_ref().is_some_and(|charge| charge.share.uid == uid)
+    /// Returns whether the node is charged to `account`.
+    pub(super) fn is_of(&self, account: Account) -> bool {
+        self.charge.as_ref().is_some_and(|charge| charge.share.account == account)
     }
 }
 
@@ -108,7 +110,7 @@ pub(super) enum Level {
 
 /// The nodes of one user in one file system.
 struct Share {
-    uid: u32,
+    account: Account,
     bytes: AtomicU64,
     /// The bytes of all users in that file system.
     of_all: Arc<AtomicU64>,
@@ -138,14 +140,14 @@ pub(super) struct UserBudgets {
 #[derive(Default)]
 struct Table {
     /// By file system and user.
-    users: HashMap<(u64, u32), Arc<Share>>,
+    users: HashMap<(u64, Account), Arc<Share>>,
     /// By file system.
     sums: HashMap<u64, Arc<AtomicU64>>,
 }
 
 impl Table {
-    fn share(&mut self, dev: u64, uid: u32) -> Arc<Share> {
-        if let Some(share) = self.users.get(&(dev, uid)) {
+    fn share(&mut self, dev: u64, account: Account) -> Arc<Share> {
+        if let Some(share) = self.users.get(&(dev, account)) {
             return share.clone();
         }
         if self.users.len() >= MOST {
@@ -153,8 +155,8 @@ impl Table {
             self.sums.retain(|_, sum| Arc::strong_count(sum) > 1);
         }
         let of_all = self.sums.entry(dev).or_default().clone();
-        let share = Arc::new(Share { uid, bytes: AtomicU64::new(0), of_all });
-        self.users.insert((dev, uid), share.clone());
+        let share = Arc::new(Share { account, bytes: AtomicU64::new(0), of_all });
+        self.users.insert((dev, account), share.clone());
         share
     }
 }
@@ -167,7 +169,7 @@ impl UserBudgets {
     /// Returns a node for `place`, charged to the caller.
     pub(super) fn node(&self, caller: &Caller, place: PathRef) -> Node {
         let Some(room) = place.cache_use().filter(|_| self.is_charged(caller)) else { return Node::free(place) };
-        let share = self.table.lock().share(place.dev(), caller.uid);
+        let share = self.table.lock().share(place.dev(), caller.who.account());
         share.bytes.fetch_add(room.bytes, Relaxed);
         share.of_all.fetch_add(room.bytes, Relaxed);
         Node::new(place, Some(Charge { share, bytes: room.bytes }))
@@ -176,7 +178,9 @@ impl UserBudgets {
     /// Returns how much of its share the caller would have with one more node like `place`.
     pub(super) fn level(&self, caller: &Caller, place: &PathRef) -> Level {
         let Some(room) = place.cache_use().filter(|_| self.is_charged(caller)) else { return Level::Low };
-        let Some(share) = self.table.lock().users.get(&(place.dev(), caller.uid)).cloned() else { return Level::Low };
+        let Some(share) = self.table.lock().users.get(&(place.dev(), caller.who.account())).cloned() else {
+            return Level::Low;
+        };
         let bytes = share.bytes.load(Relaxed) + room.bytes;
         let limit = room.budget.saturating_sub(share.of_all.load(Relaxed) + room.bytes);
         match bytes {
@@ -187,6 +191,6 @@ impl UserBudgets {
     }
 
     fn is_charged(&self, caller: &Caller) -> bool {
-        caller.is_other_than(self.own_uid)
+        caller.who.account().is_limited(self.own_uid)
     }
 }

@@ -30,7 +30,7 @@ impl Session {
         let held = self.node(node)?;
         let names = self.callers.looking(caller, |context| context.list_xattrs_held(&held))?;
         // The kernel does not filter the list, so names that only root may read are left out here.
-        let is_listed = |name: &[u8]| caller.uid == 0 || !name.starts_with(b"trusted.");
+        let is_listed = |name: &[u8]| caller.who.is_root() || !name.starts_with(b"trusted.");
         Ok(names.iter().filter(|name| is_listed(name)).flat_map(|name| name.iter().copied().chain([0])).collect())
     }
 

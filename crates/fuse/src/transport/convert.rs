@@ -1,6 +1,6 @@
 //! Conversions between the types of the tree and the types of the protocol.
 
-use crate::session::{Caller, Entry, FileLock, LockFamily};
+use crate::session::{Caller, Entry, FileLock, LockFamily, Who};
 use fusedev::wire::Request;
 use fusedev::wire::abi::statx::{BASIC_STATS, BTIME};
 use fusedev::wire::abi::{self, EntryOut, InHeader, LK_FLOCK, LkIn, SetattrIn, Statx, StatxOut, SxTime, fattr};
@@ -18,8 +18,13 @@ pub(super) const UNLCK: u32 = 2;
 const NS: i64 = 1_000_000_000;
 
 pub(super) fn caller(request: &Request<'_>) -> Caller {
-    let InHeader { uid, gid, pid, .. } = request.header;
-    Caller { uid, gid, pid, group: request.extensions.group }
+    Caller { who: who(request), pid: request.header.pid, group: request.extensions.group }
+}
+
+/// Returns the user that the header of a request names.
+pub(super) fn who(request: &Request<'_>) -> Who {
+    let InHeader { uid, gid, .. } = request.header;
+    Who::of(uid, gid)
 }
 
 /// Returns an offset or length of a file, as `off_t` has it.

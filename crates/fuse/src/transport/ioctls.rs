@@ -1,9 +1,9 @@
 //! IOCTL: the flags of an inode, as `lsattr(1)` and `chattr(1)` use them. All other commands fail with `ENOTTY`.
 //!
 //! # What it is
-//! The kernel sends these for `FS_IOC_GETFLAGS` and `FS_IOC_FSGETXATTR` and their counterparts, after it has checked that the
-//! caller owns the file, and may change those two flags that only `CAP_LINUX_IMMUTABLE` may change. `FS_IOC_FSGETXATTR` reports
-//! the same flags by other numbers.
+//! The kernel sends these for `FS_IOC_GETFLAGS` and `FS_IOC_FSGETXATTR` and their counterparts. Since Linux 5.13 it first checks
+//! that the caller owns the file, and may change those two flags that only `CAP_LINUX_IMMUTABLE` may change; see
+//! `session/inode_flags.rs`. `FS_IOC_FSGETXATTR` reports the same flags by other numbers.
 //!
 //! # Limitations
 //! `FS_IOC_GETVERSION` fails with `ENOTTY`, as on tmpfs. Project numbers and extent sizes are shown as 0, and cannot be set.

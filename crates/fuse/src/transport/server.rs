@@ -51,6 +51,10 @@ const MAX_THREADS: usize = 64;
 /// How long all threads but the first ones must not have been needed before they end.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// The minor version of the protocol since which the kernel surely checks callers that set flags of inodes. (7.33 is Linux 5.11 to
+/// 5.13, of which only the last checks.)
+const CHECKS_FLAGS: u32 = 34;
+
 /// The number of a request that the kernel sends only to wake a thread. It has no reply.
 const WOKEN: u64 = 1 << 62;
 
@@ -286,6 +290,7 @@ fn accept(
     transport.session.note_expiry(offered.contains(InitFlags::HAS_EXPIRE_ONLY));
     transport.refuse_opendir((offered & wanted).contains(InitFlags::NO_OPENDIR_SUPPORT));
     transport.session.note_groups((offered & wanted).contains(InitFlags::CREATE_SUPP_GROUP));
+    transport.session.note_checked_flags(asked.minor >= CHECKS_FLAGS);
     tracing::debug!(
         minor = asked.minor,
         passthrough = offered.contains(InitFlags::PASSTHROUGH),

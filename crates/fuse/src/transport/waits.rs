@@ -19,7 +19,7 @@ impl Transport {
     pub(super) fn answer_lock(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
         match request.operation {
             Operation::Getlk(get) => {
-                let found = self.session.getlk(owner(request, &get), file_lock(&get)?)?;
+                let found = self.session.getlk(&caller(request), owner(request, &get), file_lock(&get)?)?;
                 let lk = found.map_or(FileLock { kind: UNLCK, ..FileLock::default() }, |lock| FileLock {
                     start: lock.start,
                     end: lock.end,
@@ -29,7 +29,7 @@ impl Transport {
                 body.put_struct(&LkOut { lk });
                 Ok(())
             }
-            Operation::Setlk(set) => self.session.setlk(owner(request, &set), file_lock(&set)?),
+            Operation::Setlk(set) => self.session.setlk(&caller(request), owner(request, &set), file_lock(&set)?),
             _ => Err(Errno::ENOSYS),
         }
     }

@@ -11,7 +11,7 @@ use vfs::{Base, Errno, Vfs, Want};
 
 const GIT_CLONE: &str = include_str!("transcripts/git-clone.txt");
 
-const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
+const SUPER: Caller = Caller::of(0, 0);
 
 /// One line: the operation, its arguments, the reply.
 #[derive(Clone)]

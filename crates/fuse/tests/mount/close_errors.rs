@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use vfs::{Base, Errno, FileSystem, FsTraits, Layer, Open, OpenFlags, Opens, Position, Request, Vfs, Written};
 
-const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
+const SUPER: Caller = Caller::of(0, 0);
 
 /// Finds out that the quota was exceeded when a file is closed, as a network file system may.
 struct Late(RamFs);

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use vfs::{Base, Errno, SetAttr, Vfs, Want};
 
-const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
+const SUPER: Caller = Caller::of(0, 0);
 
 /// The longest file.
 const MAX: u64 = i64::MAX as u64;

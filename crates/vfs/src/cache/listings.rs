@@ -25,13 +25,19 @@ use sync::Mutex;
 pub(crate) struct Whole {
     entries: Vec<(DirEntry, u64)>,
     by_name: Vec<u32>,
+    bytes: u64,
 }
 
 impl Whole {
-    fn new(entries: Vec<(DirEntry, u64)>) -> Self {
+    fn new(entries: Vec<(DirEntry, u64)>, bytes: u64) -> Self {
         let mut by_name: Vec<u32> = (0..u32::try_from(entries.len()).unwrap_or(u32::MAX)).collect();
         by_name.sort_unstable_by(|&a, &b| entries[a as usize].0.name.cmp(&entries[b as usize].0.name));
-        Self { entries, by_name }
+        Self { entries, by_name, bytes }
+    }
+
+    /// Returns its memory, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     fn has(&self, name: &[u8]) -> bool {
@@ -107,7 +113,7 @@ impl Listings {
             return;
         }
         let (address, seq) = key(dir);
-        let kept = Kept { seq, version, bytes, used: false, whole: Arc::new(Whole::new(entries)) };
+        let kept = Kept { seq, version, bytes, used: false, whole: Arc::new(Whole::new(entries, bytes)) };
         let mut table = self.table.lock();
         table.drop_at(address);
         table.make_room(self.budget - bytes);

@@ -63,6 +63,8 @@ pub(crate) struct Tree {
     may_wait: AtomicBool,
     /// Whether one has, or had, [`FsTraits::is_cancellable`].
     is_cancellable: AtomicBool,
+    /// Whether one has, or had, [`FsTraits::checks_callers`].
+    checks_callers: AtomicBool,
     /// Panics of callbacks that [`Tree::contain`] caught.
     panics: AtomicU64,
 }
@@ -171,6 +173,7 @@ impl Tree {
             has_flushes: AtomicBool::new(false),
             may_wait: AtomicBool::new(false),
             is_cancellable: AtomicBool::new(false),
+            checks_callers: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         }
     }
@@ -185,14 +188,15 @@ impl Tree {
     }
 
     /// Notes the properties of a file system's calls: whether its
-    /// [`flush`](crate::fs::FileSystem::flush) is called, and whether they may wait or can be
-    /// cancelled.
+    /// [`flush`](crate::fs::FileSystem::flush) is called, and whether they may wait, can be
+    /// cancelled, or check the caller.
     pub(crate) fn note_calls(&self, traits: &FsTraits) {
         let has_flushes = traits.opens == (Opens::Yes { flush: true });
         for (note, is_so) in [
             (&self.has_flushes, has_flushes),
             (&self.may_wait, !traits.never_waits()),
             (&self.is_cancellable, traits.is_cancellable),
+            (&self.checks_callers, traits.checks_callers),
         ] {
             if is_so {
                 // Relaxed: nothing depends on them; the file system is mounted later.
@@ -217,6 +221,12 @@ impl Tree {
     pub(crate) fn is_cancellable(&self) -> bool {
         // Relaxed: as in `note_calls`.
         self.is_cancellable.load(Relaxed)
+    }
+
+    /// Returns whether there is, or was, a file system that checks callers itself.
+    pub(crate) fn checks_callers(&self) -> bool {
+        // Relaxed: as in `note_calls`.
+        self.checks_callers.load(Relaxed)
     }
 
     /// Runs a callback of a file system in the middle of work that must be completed. Catches its panic, which the

@@ -28,6 +28,9 @@ pub struct FsTraits {
     /// [`Bounded`](crate::Bounded) has this property. With it a front end cancels a call that a
     /// signal interrupts: [`Vfs::is_cancellable`](crate::Vfs::is_cancellable).
     pub is_cancellable: bool,
+    /// It checks itself whether the user of each [`Request`](crate::Request) may make a change, since
+    /// others change its files as well: [`Vfs::checks_callers`](crate::Vfs::checks_callers).
+    pub checks_callers: bool,
 }
 
 impl FsTraits {
@@ -57,6 +60,7 @@ impl Default for FsTraits {
             acls: false,
             reflinks: 0,
             is_cancellable: false,
+            checks_callers: false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! One file's locks of one family, and the requests that wait.
 //!
 //! # What it is
-//! The ranges of each owner, and the waiting requests in order of arrival.
+//! The ranges of each owner, an index of the ranges of all owners, and the waiting requests in order of
+//! arrival. A request visits the ranges of the owner, and few of other owners.
 //!
 //! # What it is not
 //! A wait queue for each blocker, as in Linux: a change examines all waiting requests of the file.
@@ -19,8 +20,11 @@
 //! # Where it comes from
 //! Linux's `fs/locks.c`: the rules, not the structure.
 
-use super::ranges::Ranges;
+use super::intervals::Intervals;
+use super::quota::LockQuota;
+use super::ranges::{Index, Ranges};
 use super::{LockInfo, LockKind, WHOLE};
+use crate::base::errno::Errno;
 use core::ops::Range;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
 use prim::park;
@@ -28,11 +32,20 @@ use prim::shared::PlainArc as Arc;
 use std::collections::BTreeMap;
 
 /// An owner's request. The range is not empty.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LockRequest {
     pub(super) owner: u64,
     pub(super) kind: LockKind,
     pub(super) range: Range<u64>,
+    /// The quota of the owner; its first one counts.
+    pub(super) quota: Option<Arc<LockQuota>>,
+}
+
+/// An owner with locks.
+#[derive(Default)]
+struct Held {
+    ranges: Ranges,
+    quota: Option<Arc<LockQuota>>,
 }
 
 /// The thread of a request that waits.
@@ -79,30 +92,68 @@ impl Waiter {
 }
 
 /// See the module's description.
-#[derive(Default)]
 pub(super) struct LockTable {
     /// Owners with locks.
-    held: BTreeMap<u64, Ranges>,
+    held: BTreeMap<u64, Held>,
+    index: Index,
     waiting: Vec<(LockRequest, Waiter)>,
 }
 
 impl LockTable {
+    /// `seed`: a number that users of the file do not know.
+    pub(super) fn new(seed: u64) -> Self {
+        Self { held: BTreeMap::new(), index: Index::new(seed), waiting: Vec::new() }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
     /// Returns whether a lock of another owner conflicts.
     pub(super) fn has_conflict(&self, request: &LockRequest) -> bool {
-        self.conflicts(request).next().is_some()
+        self.first_conflict(request).is_some()
     }
 
-    pub(super) fn first_conflict(&self, request: &LockRequest) -> Option<LockInfo> {
-        self.conflicts(request).map(|(_, lock)| lock).min_by_key(|lock| lock.start)
+    /// Returns the first lock of another owner that conflicts, with its owner.
+    pub(super) fn first_conflict(&self, request: &LockRequest) -> Option<(u64, LockInfo)> {
+        let first = |index: &Intervals, kind| {
+            let span = index.first_of_another(request.owner, &request.range)?;
+            Some((span.owner, LockInfo { kind, start: span.start, end: span.end }))
+        };
+        let exclusive = || first(&self.index.exclusive, LockKind::Exclusive);
+        match request.kind {
+            LockKind::Unlock => None,
+            LockKind::Shared => exclusive(),
+            LockKind::Exclusive => {
+                let both = [exclusive(), first(&self.index.shared, LockKind::Shared)];
+                both.into_iter().flatten().min_by_key(|(_, lock)| lock.start)
+            }
+        }
     }
 
-    /// Returns the owners of conflicting locks.
-    pub(super) fn blockers(&self, request: &LockRequest) -> Vec<u64> {
-        self.conflicts(request).map(|(owner, _)| owner).collect()
+    /// Returns whether a lock of `other` conflicts.
+    pub(super) fn is_blocked_by(&self, other: u64, request: &LockRequest) -> bool {
+        let held = self.held.get(&other).filter(|_| other != request.owner);
+        held.is_some_and(|held| held.ranges.first_conflict(request.kind, &request.range).is_some())
+    }
+
+    /// Checks whether the owner's quota has room for the request.
+    ///
+    /// # Errors
+    /// `ENOLCK`.
+    pub(super) fn check_quota(&self, request: &LockRequest) -> Result<(), Errno> {
+        let held = self.held.get(&request.owner);
+        let Some(quota) = held.and_then(|held| held.quota.as_ref()).or(request.quota.as_ref()) else { return Ok(()) };
+        match self.growth(request) {
+            0 => Ok(()),
+            growth => quota.check(growth),
+        }
+    }
+
+    /// Returns how many ranges more the owner would have.
+    pub(super) fn growth(&self, request: &LockRequest) -> usize {
+        let first = usize::from(request.kind != LockKind::Unlock);
+        self.held.get(&request.owner).map_or(first, |held| held.ranges.growth(request.kind, &request.range))
     }
 
     /// Grants a request without a conflict. Returns the waiters whose requests this grants; the caller wakes
@@ -115,7 +166,7 @@ impl LockTable {
     /// Removes all locks of `owner`. Returns as [`LockTable::grant`].
     #[must_use]
     pub(super) fn give_up(&mut self, owner: u64) -> Vec<Waiter> {
-        self.grant(&LockRequest { owner, kind: LockKind::Unlock, range: WHOLE })
+        self.grant(&LockRequest { owner, kind: LockKind::Unlock, range: WHOLE, quota: None })
     }
 
     /// Queues a request that conflicts.
@@ -145,17 +196,18 @@ impl LockTable {
         self.waiting.extract_if(.., |(request, _)| request.owner == owner).map(|(_, waiter)| waiter).collect()
     }
 
-    /// Returns each other owner with a conflicting lock, and the first such lock.
-    fn conflicts(&self, request: &LockRequest) -> impl Iterator<Item = (u64, LockInfo)> {
-        let others = self.held.iter().filter(|&(&owner, _)| owner != request.owner);
-        others.filter_map(|(&owner, ranges)| Some((owner, ranges.first_conflict(request.kind, &request.range)?)))
-    }
-
     /// Returns whether other requests may succeed now.
     fn apply(&mut self, request: &LockRequest) -> bool {
-        let ranges = self.held.entry(request.owner).or_default();
-        let gives_back = ranges.set(request.kind, &request.range);
-        if ranges.is_empty() {
+        let held = self.held.entry(request.owner).or_default();
+        let counted = held.quota.as_ref().map_or(0, |_| held.ranges.len());
+        let gives_back = held.ranges.set(&mut self.index, request.owner, request.kind, &request.range);
+        if held.quota.is_none() {
+            held.quota.clone_from(&request.quota);
+        }
+        if let Some(quota) = &held.quota {
+            quota.count(counted, held.ranges.len());
+        }
+        if held.ranges.is_empty() {
             self.held.remove(&request.owner);
         }
         gives_back
@@ -192,6 +244,6 @@ impl LockTable {
     /// Returns an owner's pieces.
     #[cfg(test)]
     pub(super) fn pieces_of(&self, owner: u64) -> Vec<LockInfo> {
-        self.held.get(&owner).into_iter().flat_map(|ranges| ranges.overlapping(&WHOLE)).collect()
+        self.held.get(&owner).into_iter().flat_map(|held| held.ranges.overlapping(&WHOLE)).collect()
     }
 }

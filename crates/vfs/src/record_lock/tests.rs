@@ -31,7 +31,7 @@ impl Random {
         let start = self.below(BYTES);
         let end = start + 1 + self.below(BYTES - start);
         let kind = kinds[self.below(kinds.len())];
-        LockRequest { owner: self.below(OWNERS) as u64, kind, range: start as u64..end_of(end) }
+        LockRequest { owner: self.below(OWNERS) as u64, kind, range: start as u64..end_of(end), quota: None }
     }
 }
 
@@ -134,7 +134,6 @@ impl Queued {
 }
 
 /// One table beside its model.
-#[derive(Default)]
 struct Pair {
     table: LockTable,
     model: Model,
@@ -143,11 +142,15 @@ struct Pair {
 }
 
 impl Pair {
+    fn new(seed: u64) -> Self {
+        Self { table: LockTable::new(seed), model: Model::default(), sleepers: Vec::new(), requests: 0 }
+    }
+
     fn step(&mut self, random: &mut Random) {
         let (granted, expected) = match random.below(10) {
             0 => {
                 let owner = random.below(OWNERS) as u64;
-                let all = LockRequest { owner, kind: Unlock, range: WHOLE };
+                let all = LockRequest { owner, kind: Unlock, range: WHOLE, quota: None };
                 (self.table.give_up(owner), self.model.grant(&all))
             }
             1 if !self.sleepers.is_empty() => {
@@ -174,7 +177,14 @@ impl Pair {
                     }
                     return;
                 }
-                (self.table.grant(&request), self.model.grant(&request))
+                let before = self.model.pieces(request.owner as usize).len();
+                let growth = self.table.growth(&request);
+                let granted = (self.table.grant(&request), self.model.grant(&request));
+                if granted.1.is_empty() {
+                    let after = self.model.pieces(request.owner as usize).len();
+                    assert_eq!(growth, after.saturating_sub(before), "{request:?}");
+                }
+                granted
             }
         };
         let number_of = |waiter| self.sleepers.iter().find(|(_, queued)| queued.is(waiter)).unwrap().0;
@@ -191,7 +201,12 @@ impl Pair {
         assert_eq!(self.table.is_empty(), self.model.bytes.as_flattened().iter().all(Option::is_none));
         assert!(!self.table.is_empty() || self.table.waiting() == 0);
         let request = random.request(&[Shared, Exclusive]);
-        self.model.check_conflict(&request, self.table.first_conflict(&request));
+        let found = self.table.first_conflict(&request);
+        self.model.check_conflict(&request, found.map(|(_, lock)| lock));
+        for other in 0..OWNERS {
+            let blocks = (0..BYTES).any(|byte| self.model.clashes(&request, other, byte));
+            assert_eq!(self.table.is_blocked_by(other as u64, &request), blocks, "{request:?} by {other}");
+        }
     }
 }
 
@@ -200,7 +215,7 @@ fn random_requests_have_what_a_model_of_single_bytes_has() {
     let seed = seed();
     let mut random = Random(fastrand::Rng::with_seed(seed));
     for _ in 0..200 {
-        let mut pair = Pair::default();
+        let mut pair = Pair::new(seed);
         for _ in 0..150 {
             pair.step(&mut random);
             pair.check(&mut random);
@@ -217,7 +232,7 @@ fn random_requests_have_what_a_model_of_single_bytes_has() {
 fn check_pieces(steps: &[(LockKind, Range<u64>)], pieces: &[(LockKind, Range<u64>)]) {
     let locks = RecordLocks::default();
     for (kind, range) in steps {
-        assert_eq!(locks.set(8, 1, *kind, range.clone(), LockWait::Never), Ok(()));
+        assert_eq!(locks.set((8, 1), *kind, range.clone(), LockWait::Never, None), Ok(()));
     }
     let tables = locks.shard(8).tables.lock();
     let left = tables.get(&TableId { key: 8, family: Family::Ranges }).map_or(Vec::new(), |table| table.pieces_of(1));
@@ -242,8 +257,8 @@ fn an_owners_locks_are_split_joined_and_converted() {
 #[test]
 fn conflicts_bad_ranges_and_deadlines_have_their_errors() {
     let locks = RecordLocks::default();
-    assert_eq!(locks.set(8, 1, Exclusive, 10..20, LockWait::Never), Ok(()));
-    let set = |owner, kind, range, wait| locks.set(8, owner, kind, range, wait);
+    assert_eq!(locks.set((8, 1), Exclusive, 10..20, LockWait::Never, None), Ok(()));
+    let set = |owner, kind, range, wait| locks.set((8, owner), kind, range, wait, None);
     for kind in [Shared, Exclusive, Unlock] {
         assert_eq!(set(1, kind, 5..5, LockWait::Never), Err(Errno::EINVAL));
         assert_eq!(set(1, kind, Range { start: 6, end: 5 }, LockWait::Forever), Err(Errno::EINVAL));
@@ -251,7 +266,7 @@ fn conflicts_bad_ranges_and_deadlines_have_their_errors() {
     }
     assert_eq!(locks.test(8, 2, Unlock, 0..5), Err(Errno::EINVAL));
     for kind in [Shared, Exclusive] {
-        let blocker = Some(LockInfo { kind: Exclusive, start: 10, end: 20 });
+        let blocker = Some((1, LockInfo { kind: Exclusive, start: 10, end: 20 }));
         assert_eq!(set(2, kind, 0..11, LockWait::Never), Err(Errno::EAGAIN));
         assert_eq!(set(2, kind, 19..u64::MAX, LockWait::AtMost(Duration::ZERO)), Err(Errno::ETIMEDOUT));
         assert_eq!(set(2, kind, 19..20, LockWait::AtMost(Duration::from_millis(1))), Err(Errno::ETIMEDOUT));
@@ -260,12 +275,12 @@ fn conflicts_bad_ranges_and_deadlines_have_their_errors() {
         assert_eq!(locks.test(8, 1, kind, 0..20), Ok(None));
         assert_eq!(locks.test(9, 2, kind, 0..30), Ok(None));
         // Another file, another family, other bytes.
-        assert_eq!(locks.set(9, 2, kind, 0..30, LockWait::Never), Ok(()));
+        assert_eq!(locks.set((9, 2), kind, 0..30, LockWait::Never, None), Ok(()));
         assert_eq!(locks.flock(8, 2, kind, LockWait::Never), Ok(()));
         assert_eq!(set(2, kind, 20..30, LockWait::Never), Ok(()));
     }
     assert_eq!(set(2, Unlock, 0..u64::MAX, LockWait::Never), Ok(()));
-    assert_eq!(locks.test(8, 3, Exclusive, 0..u64::MAX).unwrap().map(|lock| lock.start), Some(10));
+    assert_eq!(locks.test(8, 3, Exclusive, 0..u64::MAX).unwrap().map(|(_, lock)| lock.start), Some(10));
 }
 
 #[test]
@@ -273,13 +288,13 @@ fn the_last_close_leaves_no_lock_and_no_memory() {
     let locks = RecordLocks::default();
     assert!(locks.is_idle(8));
     for owner in [1, 2] {
-        assert_eq!(locks.set(8, owner, Shared, owner..20, LockWait::Never), Ok(()));
+        assert_eq!(locks.set((8, owner), Shared, owner..20, LockWait::Never, None), Ok(()));
         assert_eq!(locks.flock(8, owner, Shared, LockWait::Never), Ok(()));
     }
     locks.release_owner(8, 3);
     locks.release_owner(8, 1);
     assert!(!locks.is_idle(8));
-    assert_eq!(locks.test(8, 3, Exclusive, 0..9).unwrap().map(|lock| lock.start), Some(2));
+    assert_eq!(locks.test(8, 3, Exclusive, 0..9).unwrap().map(|(_, lock)| lock.start), Some(2));
     locks.release_owner(8, 2);
     assert!(locks.is_idle(8));
     assert_eq!(locks.flock(8, 3, Exclusive, LockWait::Never), Ok(()));
@@ -307,12 +322,12 @@ fn await_waiting(locks: &RecordLocks, family: Family, count: usize) {
 fn waiters_have_their_turn_in_the_order_they_came_and_no_newcomer_before() {
     let locks = RecordLocks::default();
     let order = std::sync::Mutex::new(Vec::new());
-    assert_eq!(locks.set(8, 1, Exclusive, 0..9, LockWait::Never), Ok(()));
+    assert_eq!(locks.set((8, 1), Exclusive, 0..9, LockWait::Never, None), Ok(()));
     thread::scope(|scope| {
         for owner in 2..8 {
             let (locks, order) = (&locks, &order);
             scope.spawn(move || {
-                assert_eq!(locks.set(8, owner, Exclusive, 3..5, LockWait::Forever), Ok(()));
+                assert_eq!(locks.set((8, owner), Exclusive, 3..5, LockWait::Forever, None), Ok(()));
                 order.lock().unwrap().push(owner);
                 locks.release_owner(8, owner);
             });
@@ -322,7 +337,7 @@ fn waiters_have_their_turn_in_the_order_they_came_and_no_newcomer_before() {
         assert!(order_before.is_empty());
         locks.release_owner(8, 1);
         // Owner 2 has it, and cannot have continued to release it.
-        assert_eq!(locks.set(8, 9, Shared, 4..5, LockWait::Never), Err(Errno::EAGAIN));
+        assert_eq!(locks.set((8, 9), Shared, 4..5, LockWait::Never, None), Err(Errno::EAGAIN));
     });
     assert_eq!(order.into_inner().unwrap(), [2, 3, 4, 5, 6, 7]);
     assert!(locks.is_idle(8));
@@ -331,16 +346,16 @@ fn waiters_have_their_turn_in_the_order_they_came_and_no_newcomer_before() {
 #[test]
 fn a_downgrade_and_a_close_wake_all_that_can_share() {
     let locks = RecordLocks::default();
-    assert_eq!(locks.set(8, 1, Exclusive, 0..9, LockWait::Never), Ok(()));
+    assert_eq!(locks.set((8, 1), Exclusive, 0..9, LockWait::Never, None), Ok(()));
     assert_eq!(locks.flock(8, 1, Exclusive, LockWait::Never), Ok(()));
     thread::scope(|scope| {
         let locks = &locks;
         let long = LockWait::AtMost(Duration::from_secs(3_600));
-        let sharers = [2, 3, 4].map(|owner| scope.spawn(move || locks.set(8, owner, Shared, 0..9, long)));
+        let sharers = [2, 3, 4].map(|owner| scope.spawn(move || locks.set((8, owner), Shared, 0..9, long, None)));
         let whole = [2, 3].map(|owner| scope.spawn(move || locks.flock(8, owner, Shared, LockWait::Forever)));
         await_waiting(locks, Family::Ranges, 3);
         await_waiting(locks, Family::Whole, 2);
-        assert_eq!(locks.set(8, 1, Shared, 0..9, LockWait::Never), Ok(()));
+        assert_eq!(locks.set((8, 1), Shared, 0..9, LockWait::Never, None), Ok(()));
         assert!(sharers.map(|sharer| sharer.join().unwrap()).iter().all(Result::is_ok));
         await_waiting(locks, Family::Whole, 2);
         locks.release_owner(8, 1);
@@ -380,7 +395,7 @@ fn threads_that_wait_at_random_never_share_what_is_exclusive() {
                     let LockRequest { kind, range, .. } = random.request(&[Shared, Exclusive]);
                     let few = LockWait::AtMost(Duration::from_micros(random.below(50) as u64));
                     let wait = [LockWait::Forever, LockWait::Never, few][random.below(3)];
-                    let Ok(()) = locks.set(8, owner, kind, range.clone(), wait) else {
+                    let Ok(()) = locks.set((8, owner), kind, range.clone(), wait, None) else {
                         continue;
                     };
                     let change = if kind == Shared { 1 } else { -1 };
@@ -395,7 +410,7 @@ fn threads_that_wait_at_random_never_share_what_is_exclusive() {
                     }
                     match round % 2 {
                         0 => locks.release_owner(8, owner),
-                        _ => assert_eq!(locks.set(8, owner, Unlock, range, LockWait::Forever), Ok(())),
+                        _ => assert_eq!(locks.set((8, owner), Unlock, range, LockWait::Forever, None), Ok(())),
                     }
                 }
             });
@@ -409,7 +424,7 @@ fn park_one(locks: &RecordLocks, range: Option<Range<u64>>) -> (Option<ParkedLoc
     let calls = std::sync::Arc::new(AtomicI32::new(0));
     let counted = calls.clone();
     let granted = Box::new(move || _ = counted.fetch_add(1, Relaxed));
-    (locks.park((8, 2, 77), Exclusive, range, granted).unwrap(), calls)
+    (locks.park((8, 2, 77), Exclusive, range, None, granted).unwrap(), calls)
 }
 
 #[test]
@@ -418,7 +433,7 @@ fn a_parked_request_is_granted_once_or_withdrawn_or_ends_with_its_owner() {
         let locks = RecordLocks::default();
         let take = |owner| match range.clone() {
             None => locks.flock(8, owner, Exclusive, LockWait::Never),
-            Some(range) => locks.set(8, owner, Exclusive, range, LockWait::Never),
+            Some(range) => locks.set((8, owner), Exclusive, range, LockWait::Never, None),
         };
         let (parked, calls) = park_one(&locks, range.clone());
         assert!(parked.is_none() && calls.load(Relaxed) == 0 && locks.is_idle(8), "nothing conflicts");
@@ -444,7 +459,7 @@ fn a_parked_request_is_granted_once_or_withdrawn_or_ends_with_its_owner() {
 fn a_grant_and_a_withdrawal_at_once_have_one_outcome() {
     for _ in 0..2_000 {
         let locks = RecordLocks::default();
-        locks.set(8, 1, Exclusive, 0..9, LockWait::Never).unwrap();
+        locks.set((8, 1), Exclusive, 0..9, LockWait::Never, None).unwrap();
         let (parked, calls) = park_one(&locks, Some(0..9));
         let is_withdrawn = thread::scope(|scope| {
             let withdrawing = scope.spawn(|| locks.unpark(8, parked.unwrap()));
@@ -454,4 +469,46 @@ fn a_grant_and_a_withdrawal_at_once_have_one_outcome() {
         assert_eq!((calls.load(Relaxed), locks.is_idle(8)), (i32::from(!is_withdrawn), is_withdrawn));
         locks.release_owner(8, 2);
     }
+}
+
+#[test]
+fn a_quota_limits_the_ranges_of_its_owners_together() {
+    let (locks, quota) = (RecordLocks::default(), LockQuota::new(4));
+    let set = |owner, kind, range| locks.set((8, owner), kind, range, LockWait::Never, Some(&quota));
+    assert_eq!((set(1, Shared, 0..10), set(2, Shared, 0..1), set(2, Shared, 5..6)), (Ok(()), Ok(()), Ok(())));
+    let charge = LockCharge::new(&quota).unwrap();
+    assert_eq!((LockCharge::new(&quota).map(drop), quota.used()), (Err(Errno::ENOLCK), 4));
+    // A further range, and two of one. Nothing has changed after an error.
+    assert_eq!((set(1, Shared, 20..30), set(1, Unlock, 3..4)), (Err(Errno::ENOLCK), Err(Errno::ENOLCK)));
+    assert_eq!(locks.test(8, 9, Exclusive, 3..4), Ok(Some((1, LockInfo { kind: Shared, start: 0, end: 10 }))));
+    assert_eq!(locks.test(8, 9, Exclusive, 20..30), Ok(None));
+    // Not further ranges.
+    assert_eq!(
+        (set(1, Exclusive, 6..7), set(1, Shared, 10..15), set(1, Unlock, 7..20)),
+        (Err(Errno::ENOLCK), Ok(()), Ok(()))
+    );
+    assert_eq!(set(2, Unlock, 5..6), Ok(()));
+    assert_eq!((set(1, Shared, 20..30), quota.used()), (Ok(()), 4));
+    // Another owner without a quota, or with another one, has room.
+    assert_eq!(locks.set((8, 3), Shared, 0..9, LockWait::Never, None), Ok(()));
+    locks.release_owner(8, 1);
+    drop(charge);
+    assert_eq!(quota.used(), 1);
+    locks.release_owner(8, 2);
+    assert_eq!(quota.used(), 0);
+}
+
+#[test]
+fn a_request_that_waits_is_counted_when_it_is_granted() {
+    let (locks, quota) = (RecordLocks::default(), LockQuota::new(1));
+    locks.set((8, 1), Exclusive, 0..9, LockWait::Never, None).unwrap();
+    let granted = Box::new(|| ());
+    locks.park((8, 2, 77), Exclusive, Some(0..9), Some(&quota), granted).unwrap().unwrap();
+    assert_eq!(quota.used(), 0);
+    locks.release_owner(8, 1);
+    assert_eq!(quota.used(), 1);
+    let further = |owner| locks.set((9, owner), Shared, 0..9, LockWait::Never, Some(&quota));
+    assert_eq!(further(2), Err(Errno::ENOLCK));
+    locks.release_owner(8, 2);
+    assert_eq!((further(2), quota.used()), (Ok(()), 1));
 }

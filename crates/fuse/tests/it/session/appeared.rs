@@ -50,7 +50,7 @@ fn create_never_opens_a_file_that_the_kernel_has_not_looked_up() {
             for flags in [RDWR, WRONLY | TRUNC, RDWR | EXCL] {
                 let source = Source::new();
                 let kernel = source.kernel(checks, policy);
-                let label = format!("{checks:?} {policy:?} {} {flags:o}", caller.uid);
+                let label = format!("{checks:?} {policy:?} {:?} {flags:o}", caller.who);
                 assert_eq!(kernel.lookup(&caller, ROOT_NODE, b"f").map(drop), Err(Errno::ENOENT), "{label}");
                 fs::write(source.0.join("f"), b"secret").unwrap();
                 fs::set_permissions(source.0.join("f"), fs::Permissions::from_mode(0o600)).unwrap();

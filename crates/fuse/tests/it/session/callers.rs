@@ -1,7 +1,7 @@
 //! Callers: checks by the kernel or by Lightfoot, umasks, set-id bits, overrides of owners.
 
 use crate::session::kernel::{Kernel, RDONLY, RDWR, SUPER, USER, WRONLY};
-use lightfoot_fuse::{Caller, Checks, NameIn, NewMode, ROOT_NODE, SessionOptions, Shown};
+use lightfoot_fuse::{Caller, Checks, MountOptions, NameIn, NewMode, ROOT_NODE, SessionOptions, Shown};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use vfs::{Acl, AclKind, Base, Errno, S_IFDIR, S_IFREG, SetAttr, SetTime, SetXattr};
@@ -63,7 +63,7 @@ fn permissions_are_checked_by_lightfoot_or_by_the_kernel() {
                 kernel.setxattr(&SUPER, file, b"user.a", b"v", 0).unwrap();
                 let is_refused = checks == Checks::Own && caller == USER && what != "getattr";
                 let expected = if is_refused { Err(errno) } else { Ok(()) };
-                assert_eq!(ask(&kernel, &caller, dir, file), expected, "{what} {checks:?} {}", caller.uid);
+                assert_eq!(ask(&kernel, &caller, dir, file), expected, "{what} {checks:?} {:?}", caller.who);
             }
         }
     }
@@ -76,9 +76,9 @@ fn access_checks_the_permissions_of_the_caller() {
     let cases =
         [(&SUPER, 6, Ok(())), (&SUPER, 1, Err(Errno::EACCES)), (&USER, 4, Err(Errno::EACCES)), (&USER, 0, Ok(()))];
     for (caller, mask, expected) in cases {
-        assert_eq!(kernel.access(caller, file, mask), expected, "{} {mask}", caller.uid);
+        assert_eq!(kernel.access(caller, file, mask), expected, "{:?} {mask}", caller.who);
     }
-    let group = Caller { uid: 5, gid: 0, pid: 0, group: None };
+    let group = Caller::of(5, 0);
     assert_eq!((kernel.access(&group, file, 4), kernel.access(&group, file, 2)), (Ok(()), Err(Errno::EACCES)));
 }
 
@@ -104,11 +104,23 @@ fn options_under_which_nobody_checks_are_refused() {
 }
 
 #[test]
+fn idmap_with_other_users_is_refused_on_a_host_directory() {
+    let session = SessionOptions { idmap: true, ..SessionOptions::default() };
+    let options = MountOptions { session, allow_other: true, ..MountOptions::default() };
+    let at = tempfile::tempdir().unwrap();
+    let vfs = vfs::Vfs::new(hostfs::HostFs::new(at.path(), &hostfs::HostOptions::default()).unwrap());
+    let refused = lightfoot_fuse::mount(&vfs, at.path(), &options).map(drop).map_err(|error| error.to_string());
+    assert!(refused.as_ref().is_err_and(|text| text.contains("idmap and allow_other on a directory")), "{refused:?}");
+    // Without a host that changes behind the kernel, its checks are enough.
+    assert!(lightfoot_fuse::check_options(&options, false).is_ok());
+}
+
+#[test]
 fn a_new_file_has_the_caller_s_owner_group_and_umask() {
     for checks in [Checks::Kernel, Checks::Own] {
         let kernel = kernel(checks);
         kernel.setattr(&SUPER, ROOT_NODE, &chmod(0o777), None).unwrap();
-        let caller = Caller { uid: 5, gid: 6, pid: 0, group: None };
+        let caller = Caller::of(5, 6);
         for (number, umask) in [0, 0o022, 0o077, 0o777].into_iter().enumerate() {
             let name = |what: &str| format!("{what}{number}").into_bytes();
             let file = kernel.mknod(&caller, ROOT_NODE, &name("f"), NewMode::new(0o666, umask), 0).unwrap();
@@ -189,7 +201,7 @@ fn a_write_by_a_user_other_than_root_clears_set_id_bits() {
                 kernel.setattr(&SUPER, node, &chmod(0o6777), None).unwrap();
                 change(&kernel, &caller, node);
                 let mode = kernel.getattr(node).unwrap().0.mode & 0o7777;
-                assert_eq!(mode, after, "{what} {checks:?} by {}", caller.uid);
+                assert_eq!(mode, after, "{what} {checks:?} by {:?}", caller.who);
             }
         }
     }
@@ -241,7 +253,7 @@ fn a_member_of_the_group_keeps_the_set_group_id_bit() {
         println!("SKIPPED: supplementary groups need setpriv and root");
         return;
     };
-    let inside = Caller { uid: 5, gid: 5, pid: member.process.id(), group: None };
+    let inside = Caller { pid: member.process.id(), group: None, ..Caller::of(5, 5) };
     for checks in [Checks::Kernel, Checks::Own] {
         for (caller, after) in
             [(inside, 0o2755), (USER, 0o755), (Caller { pid: u32::MAX, ..USER }, 0o755), (SUPER, 0o2755)]

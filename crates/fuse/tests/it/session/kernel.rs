@@ -7,10 +7,10 @@ use std::sync::Arc;
 use vfs::{Base, Errno, FileSystem, Vfs};
 
 /// Root, without supplementary groups.
-pub(crate) const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
+pub(crate) const SUPER: Caller = Caller::of(0, 0);
 
 /// A user.
-pub(crate) const USER: Caller = Caller { uid: 5, gid: 5, pid: 0, group: None };
+pub(crate) const USER: Caller = Caller::of(5, 5);
 
 /// Modes for files and directories.
 pub(crate) const PLAIN: NewMode<'_> = NewMode::new(0o644, 0);

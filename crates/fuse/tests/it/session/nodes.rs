@@ -237,8 +237,8 @@ fn every_operation_on_an_unknown_node_fails_with_estale() {
         ("setxattr", |k, n| k.setxattr(&SUPER, n, b"user.a", b"v", 0)),
         ("listxattr", |k, n| k.listxattr(&SUPER, n).map(drop)),
         ("removexattr", |k, n| k.removexattr(&SUPER, n, b"user.a")),
-        ("getlk", |k, n| k.getlk(LockOwner { node: n, owner: 1, handle: 0 }, LOCK).map(drop)),
-        ("setlk", |k, n| k.setlk(LockOwner { node: n, owner: 1, handle: 0 }, LOCK)),
+        ("getlk", |k, n| k.getlk(&SUPER, LockOwner { node: n, owner: 1, handle: 0 }, LOCK).map(drop)),
+        ("setlk", |k, n| k.setlk(&SUPER, LockOwner { node: n, owner: 1, handle: 0 }, LOCK)),
     ];
     let kernel = Kernel::with(SessionOptions { locks: true, ..SessionOptions::default() });
     let entry = kernel.file("f");

@@ -147,6 +147,25 @@ impl OpenFile {
         }
     }
 
+    /// Returns the bytes of the entries that this open directory keeps for the next call.
+    #[must_use]
+    pub fn listing_bytes(&self) -> u64 {
+        self.listing_lock().as_ref().map_or(0, |listing| {
+            let taken: u64 = listing.taken.iter().map(|(entry, _)| entry_bytes(entry)).sum();
+            let collected = listing.collected.as_ref().map_or(0, |all| all.bytes);
+            taken + collected + listing.kept.as_ref().map_or(0, |(whole, _)| whole.bytes())
+        })
+    }
+
+    /// Frees the entries that this open directory keeps. The listing continues where it is, and calls
+    /// the file system again for them.
+    pub fn trim_listing(&self) {
+        let mut held = self.listing_lock();
+        if let Some(listing) = &mut **held {
+            **listing = Listing { given: listing.given, cookie: listing.given, ..Listing::default() };
+        }
+    }
+
     /// Begins the listing again.
     pub fn rewind(&self) {
         **self.listing_lock() = None;
@@ -259,7 +278,11 @@ impl OpenFile {
         // The position in the file system, in case the listing restarts from a cookie.
         listing.cookie = next.last().map_or(listing.cookie, |(_, cookie)| *cookie);
         listing.done = next.len() < FETCH_BATCH;
-        Some(next.to_vec())
+        let next = next.to_vec();
+        if listing.done {
+            listing.kept = None;
+        }
+        Some(next)
     }
 
     /// Caches the listing if it is complete and the directory did not change meanwhile.

@@ -3,9 +3,10 @@
 
 use crate::base::errno::Errno;
 use crate::ops::file::OpenFile;
-use crate::record_lock::{LockInfo, LockKind, LockWait, ParkedLock};
+use crate::record_lock::{LockInfo, LockKind, LockQuota, LockWait, ParkedLock};
 use core::ops::Range;
 use prim::atomic::Ordering::Relaxed;
+use prim::shared::PlainArc as Arc;
 
 impl OpenFile {
     /// Sets, changes or releases a lock on a range of bytes (`u64::MAX`: to the end, also when the file
@@ -17,8 +18,24 @@ impl OpenFile {
     /// empty range; `EBADF` for a shared lock without reading, an exclusive one without writing, and on a
     /// place opened with `PATH`.
     pub fn lock_range(&self, kind: LockKind, range: Range<u64>, wait: LockWait) -> Result<(), Errno> {
+        self.lock_range_within(None, kind, range, wait)
+    }
+
+    /// As [`lock_range`](Self::lock_range), but counts the locks of this open file in `quota`.
+    /// The first quota stays, until all locks are released.
+    ///
+    /// # Errors
+    /// As for [`lock_range`](Self::lock_range); `ENOLCK` if the file would have more locks, and the quota has no room. (To unlock the
+    /// middle of a range makes two of it.)
+    pub fn lock_range_within(
+        &self,
+        quota: Option<&Arc<LockQuota>>,
+        kind: LockKind,
+        range: Range<u64>,
+        wait: LockWait,
+    ) -> Result<(), Errno> {
         self.check_lock_of_range(kind)?;
-        self.held.sb().record_locks.set(self.lock_key(), self.lock_number(), kind, range, wait)
+        self.held.sb().record_locks.set((self.lock_key(), self.lock_number()), kind, range, wait, quota)
     }
 
     /// Returns the first lock of another open file that conflicts with `kind` on `range`:
@@ -27,15 +44,23 @@ impl OpenFile {
     /// # Errors
     /// `EINVAL` for an empty range, and for `Unlock`; `EBADF` on a place opened with `PATH`.
     pub fn test_lock(&self, kind: LockKind, range: Range<u64>) -> Result<Option<LockInfo>, Errno> {
+        Ok(self.first_blocker(kind, range)?.map(|(_, lock)| lock))
+    }
+
+    /// As [`test_lock`](Self::test_lock), but also returns the [number](Self::lock_number) of the other open file.
+    ///
+    /// # Errors
+    /// As for [`test_lock`](Self::test_lock).
+    pub fn first_blocker(&self, kind: LockKind, range: Range<u64>) -> Result<Option<(u64, LockInfo)>, Errno> {
         self.check_open()?;
         self.held.sb().record_locks.test(self.lock_key(), self.lock_number(), kind, range)
     }
 
-    /// Returns the [numbers](OpenFile::lock_number) of the other open files whose locks conflict
-    /// with `kind` on `range`, for callers that detect deadlocks.
+    /// Returns whether a lock of the other open file with the [number](Self::lock_number) `other`
+    /// conflicts with `kind` on `range`, for callers that detect deadlocks.
     #[must_use]
-    pub fn lock_blockers(&self, kind: LockKind, range: Range<u64>) -> Vec<u64> {
-        self.held.sb().record_locks.blockers(self.lock_key(), self.lock_number(), kind, range)
+    pub fn is_blocked_by(&self, other: u64, kind: LockKind, range: Range<u64>) -> bool {
+        self.held.sb().record_locks.is_blocked_by(self.lock_key(), (self.lock_number(), other), kind, range)
     }
 
     /// Sets, changes or releases the lock on the whole file: `flock(2)`. It does not conflict with locks on
@@ -53,7 +78,8 @@ impl OpenFile {
     /// as [`flock`](Self::flock) (`None`). Once it is granted, the thread that made room calls `granted`, which must not block.
     /// It holds no lock of the tree, but may be in any call of the tree. `None`: the request does not conflict, and nothing was done.
     ///
-    /// The request is withdrawn when this open file ends.
+    /// The request is withdrawn when this open file ends. `quota`: see
+    /// [`lock_range_within`](Self::lock_range_within); the granted range counts, also if the quota has no room at that moment.
     ///
     /// # Errors
     /// `EINVAL` and `EBADF` as for those two.
@@ -61,6 +87,7 @@ impl OpenFile {
         &self,
         kind: LockKind,
         range: Option<Range<u64>>,
+        quota: Option<&Arc<LockQuota>>,
         granted: Box<dyn FnOnce() + Send>,
     ) -> Result<Option<ParkedLock>, Errno> {
         if range.is_some() {
@@ -70,7 +97,7 @@ impl OpenFile {
         }
         let sb = self.held.sb();
         let numbers = (self.lock_key(), self.lock_number(), sb.next_number());
-        sb.record_locks.park(numbers, kind, range, granted)
+        sb.record_locks.park(numbers, kind, range, quota, granted)
     }
 
     /// Withdraws a parked request. `false`: it was granted, and its closure was called or will be.
