@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
-/// See the [module documentation](self).
+/// The last name of a path, in a directory that is open.
 #[derive(Debug)]
 pub struct Pinned {
     parent: OwnedFd,

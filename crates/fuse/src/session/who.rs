@@ -21,7 +21,7 @@ pub struct User {
     pub gid: u32,
 }
 
-/// See the [module documentation](self).
+/// The user of a request, if the request names one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Who {
     /// The request names this user.

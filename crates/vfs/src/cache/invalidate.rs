@@ -40,7 +40,7 @@ impl Invalidate for Weak<SuperBlock> {
             let is_fresh = entry.is_some_and(|entry| !entry.is_expired());
             entry.into_iter().for_each(|entry| entry.expire(&sb.paths));
             let inode = entry.and_then(Dentry::inode);
-            let is_last = inode.is_some_and(|inode| inode.attr().nlink == 1 && !inode.attr().is_dir());
+            let is_last = inode.is_some_and(|inode| inode.attr().nlink <= 1 && !inode.attr().is_dir());
             let inode = inode.map(|inode| Identity::of(&sb, inode));
             drop(guard);
             let dir = Identity::of(&sb, dir_inode);
