@@ -6,7 +6,7 @@
 //! system calls.
 //!
 //! A newcomer may pass a woken sleeper, since a lock that always waits for its sleepers is idle while they wake up. But
-//! a sleeper that was passed [`PASSES`] times requests the lock: the next release hands it over, and only a thread that
+//! a sleeper that was passed `PASSES` times requests the lock: the next release hands it over, and only a thread that
 //! has slept takes it. So a thread that takes the lock again and again does not starve the sleepers.
 //!
 //! # What it is not
