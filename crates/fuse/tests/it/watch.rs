@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
+use vfs::Base;
 
 /// A directory, and a mount of it whose caches keep for a day what the directory's events do not invalidate.
 fn watched(max_nodes: usize) -> Option<HostMount> {
@@ -167,6 +168,10 @@ fn who_watches_a_file_in_the_mount_is_told_that_the_host_removed_it() {
     // The events of their creation make the names stale.
     wait_for_notices(&mount);
     assert!(NAMES.iter().all(|name| mount.path(name).exists()));
+    // The host's write may have come after the kernel's lookup. The kernel then requests the attributes alone, and the
+    // tree does not know whether the name still leads to the file until the next lookup.
+    let tree = mount.mounted().session().vfs().context();
+    NAMES.iter().for_each(|name| drop(tree.attr(Base::CWD, name.as_bytes(), true).unwrap()));
     let wanted = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
     let files = NAMES.map(|name| add_watch(&inotify, mount.path(name), wanted).unwrap());
     let open = fs::File::open(mount.path("open")).unwrap();
