@@ -11,6 +11,7 @@
 //! # How it is locked
 //! One thread serves one client after the other, and waits for none longer than [`TIMEOUT`].
 
+mod exchange;
 mod find;
 mod locked_dir;
 mod status;
@@ -20,7 +21,8 @@ pub(crate) use locked_dir::remove_dead_socket;
 pub(crate) use status::{FileSystemStatus, HostStatus, LockStatus, ServedMount, Status, StoreStatus};
 
 use crate::command_error::CommandError;
-use fuse::message::{Reason, show};
+use exchange::{Exchange, Foreign};
+use fuse::message::{Reason, one_line, show};
 use fuse::mountinfo::{self, MountInfo};
 use locked_dir::{LockedDir, SocketFile};
 use rustix::fs::{major, minor};
@@ -34,17 +36,20 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Weak;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// How long one side waits for the other.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a command waits that does not need the other side.
+const MOMENT: Duration = Duration::from_millis(200);
+
 /// The longest request, in bytes.
 const MAX_REQUEST: u64 = 64;
 
 /// The longest reply, in bytes.
-const MAX_REPLY: u64 = 64 << 20;
+const MAX_REPLY: usize = 64 << 20;
 
 /// Why a mount cannot be found, or does not report its status.
 #[derive(Debug, Error)]
@@ -124,32 +129,29 @@ fn reply(mut stream: &UnixStream, mount: &ServedMount) -> io::Result<()> {
 /// Returns the status of a mount, from its process.
 ///
 /// # Errors
-/// If the process does not reply.
+/// If the process does not reply within [`TIMEOUT`], or reports another mount.
 pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
-    let (stream, socket) = connect(mount)?;
+    let (exchange, socket) = connect(mount, Instant::now() + TIMEOUT)?;
     let no_reply = |reason| ControlError::NoReply { path: mount.mountpoint.clone(), socket: socket.clone(), reason };
-    let request = || -> io::Result<String> {
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        (&stream).write_all(b"snapshot\n")?;
-        let mut line = String::new();
-        BufReader::new((&stream).take(MAX_REPLY)).read_line(&mut line)?;
-        Ok(line)
-    };
-    let line = request().map_err(|error| match error.kind() {
-        // A timeout of a socket.
-        io::ErrorKind::WouldBlock => no_reply("timed out".into()),
+    let line = exchange.request(b"snapshot\n", MAX_REPLY).map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => no_reply("timed out".into()),
         _ => no_reply(error.into()),
     })?;
-    serde_json::from_str(&line).map_err(|_| no_reply("it runs another version of lightfoot".into()))
+    let status: Option<Status> = Foreign::parse(&line).and_then(Foreign::read);
+    let status = status.ok_or_else(|| no_reply("it runs another version of lightfoot".into()))?;
+    if status.mountpoint != one_line(&mount.mountpoint.to_string_lossy()) {
+        return Err(no_reply("it reports another mount".into()));
+    }
+    Ok(status)
 }
 
-/// Returns the process that serves the mount, if its socket can be reached.
+/// Returns the process that serves the mount, if its socket can be reached at once.
 pub(crate) fn process_of(mount: &MountInfo) -> Option<Pid> {
-    let (stream, _) = connect(mount).ok()?;
-    Some(rustix::net::sockopt::socket_peercred(&stream).ok()?.pid)
+    let (exchange, _) = connect(mount, Instant::now() + MOMENT).ok()?;
+    Some(rustix::net::sockopt::socket_peercred(&exchange.stream).ok()?.pid)
 }
 
-fn connect(mount: &MountInfo) -> Result<(UnixStream, PathBuf), ControlError> {
+fn connect(mount: &MountInfo, until: Instant) -> Result<(Exchange, PathBuf), ControlError> {
     let name = file_name(mount.device);
     let places: Vec<PathBuf> = socket_dirs(mount.uid).into_iter().map(|dir| dir.join(&name)).collect();
     let mut reason = io::Error::from(Errno::NOENT);
@@ -157,8 +159,8 @@ fn connect(mount: &MountInfo) -> Result<(UnixStream, PathBuf), ControlError> {
     for place in places {
         // Report "permission denied" for one place rather than "not found" for another.
         match fs::symlink_metadata(&place) {
-            Ok(file) if file.uid() == mount.uid || file.uid() == 0 => match UnixStream::connect(&place) {
-                Ok(stream) => return Ok((stream, place)),
+            Ok(file) if file.uid() == mount.uid || file.uid() == 0 => match Exchange::begin(&place, until) {
+                Ok(exchange) => return Ok((exchange, place)),
                 Err(error) => (reason, socket) = (error, place),
             },
             Err(error) if error.kind() != io::ErrorKind::NotFound => (reason, socket) = (error, place),

@@ -76,9 +76,16 @@ pub fn show(path: &Path) -> String {
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let escaped = |letter: char| {
-        if letter.is_control() { letter.escape_debug().to_string() } else { letter.to_string() }
+        if is_obeyed(letter) { letter.escape_default().to_string() } else { letter.to_string() }
     };
     text.chars().map(escaped).collect()
+}
+
+/// Returns whether a terminal may act on a character, or show what follows elsewhere: control characters, ends of lines, and
+/// the marks that change the direction of text.
+fn is_obeyed(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Returns a path as one word of a shell command.
@@ -107,7 +114,7 @@ fn in_dollar_quotes(letter: char) -> String {
 }
 
 fn is_plain(text: &str) -> bool {
-    let is_odd = |letter: char| letter.is_control() || letter.is_whitespace() || "\"'\\".contains(letter);
+    let is_odd = |letter: char| is_obeyed(letter) || letter.is_whitespace() || "\"'\\".contains(letter);
     !text.is_empty() && !text.contains(is_odd)
 }
 

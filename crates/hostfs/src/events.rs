@@ -273,8 +273,8 @@ impl<'a> Reading<'a> {
             }
             let stat = stat_in(self.shared, at);
             let node = stat.as_ref().ok().map(|stat| self.shared.identities.node(stat));
-            // A removal changes the number of links before the name is gone, and its own event follows. If this
-            // event made the name stale, that one could not report the end of the file.
+            // A removal changes the number of links before it removes the name; the event of the removal follows.
+            // That event could not report the end of the file if this one made the name stale.
             let is_leaving = stat.as_ref().is_ok_and(|stat| stat.stx_nlink == 0);
             if happened.changes && !is_leaving {
                 changed.extend(node);
