@@ -17,6 +17,7 @@ use crate::node::{Local, Node, is_fresh};
 use crate::object_fs::ObjectFs;
 use crate::reader::Reader;
 use crate::store::Found;
+use core::num::NonZeroU64;
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,8 +34,9 @@ impl ObjectFs {
         if node.is_dir {
             return Ok(Opened { state: OpenState::Shared(Arc::new(DirList::default())), ..Opened::default() });
         }
-        let keeps_pages = node.count_open(until, flags.can_write())?;
-        Ok(Opened { state: OpenState::Shared(Arc::new(Reader::default())), keeps_pages, ..Opened::default() })
+        // 0 is not the version of contents.
+        let version = NonZeroU64::new(node.count_open(until, flags.can_write())?.saturating_add(1));
+        Ok(Opened { state: OpenState::Shared(Arc::new(Reader::default())), version, ..Opened::default() })
     }
 
     pub(crate) fn end_open(&self, file: &Open<'_>) {

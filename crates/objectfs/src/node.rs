@@ -35,8 +35,6 @@ pub(crate) struct Facts {
     pub(crate) changed: Option<Instant>,
     /// The version of the contents, which changes with them.
     pub(crate) version: u64,
-    /// The version at the last open.
-    pub(crate) opened: u64,
     /// The size and time of the write buffer, while there is a write buffer.
     pub(crate) local: Option<Local>,
     /// The number of opens of a file.
@@ -97,12 +95,12 @@ impl Node {
         Leaving(self)
     }
 
-    /// Counts an open. Waits for a change that removes the name. Returns whether the kernel's pages
-    /// are of the current version.
+    /// Counts an open. Waits for a change that removes the name. Returns the version of the
+    /// contents.
     ///
     /// # Errors
     /// `ESTALE`: the name is removed; `ETIMEDOUT` at the deadline.
-    pub(crate) fn count_open(&self, until: Deadline, writes: bool) -> Result<bool, Errno> {
+    pub(crate) fn count_open(&self, until: Deadline, writes: bool) -> Result<u64, Errno> {
         loop {
             {
                 let mut facts = self.facts();
@@ -112,9 +110,7 @@ impl Node {
                 if !facts.is_leaving {
                     facts.opens += 1;
                     facts.writers += u32::from(writes);
-                    let keeps_pages = facts.opened == facts.version;
-                    facts.opened = facts.version;
-                    return Ok(keeps_pages);
+                    return Ok(facts.version);
                 }
             }
             drop(self.content(until)?);
