@@ -21,7 +21,7 @@ pub enum Counted {
     Delete,
     /// A further try of a request, which is not counted again under its kind.
     Retry,
-    /// A request that failed after all tries, but not because there is no such object.
+    /// A request that failed after all tries. A request for an object that does not exist does not count.
     Failure,
     /// Bytes of requests to a bucket, without their heads.
     Sent,

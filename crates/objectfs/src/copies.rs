@@ -5,10 +5,10 @@ use crate::deadline::Deadline;
 use crate::key::Key;
 use crate::limits::{COPIED_PART, copied_part};
 use crate::store::Store;
-use crate::upload::parts;
+use crate::upload::{copy_parts, parts};
 use core::future::Future;
 use futures::StreamExt;
-use opendal::options::{ReadOptions, WriteOptions};
+use opendal::options::WriteOptions;
 use opendal::{Error, ErrorKind, Operator};
 use tokio::task::JoinSet;
 use vfs::Errno;
@@ -108,15 +108,9 @@ async fn copy_object(operator: Operator, from: Key, to: Key, size: u64) -> opend
     let user_metadata = found.user_metadata().map(|of| of.into_iter().map(owned).collect());
     let options = WriteOptions { user_metadata, concurrent: 4, ..WriteOptions::default() };
     let mut writer = operator.writer_options(to.path(), options).await?;
-    let all = async {
-        for part in parts(0..found.content_length(), copied_part(found.content_length())) {
-            let if_match = found.etag().map(str::to_owned);
-            let source = ReadOptions { range: part.into(), if_match, ..ReadOptions::default() };
-            writer.copy_from_options(from.path(), source).await?;
-        }
-        writer.close().await.map(drop)
-    };
-    all.await
+    let len = found.content_length();
+    copy_parts(&mut writer, &from, parts(0..len, copied_part(len)), found.etag()).await?;
+    writer.close().await.map(drop)
 }
 
 fn joined(ended: Option<Result<opendal::Result<()>, tokio::task::JoinError>>) -> opendal::Result<()> {

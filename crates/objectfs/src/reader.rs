@@ -133,7 +133,7 @@ impl Reader {
         let is_sequential = is_next && (plan.next..plan.next + OUT_OF_ORDER).contains(&start);
         let needed = wanted.end.div_ceil(BLOCK) * BLOCK;
         if !is_sequential {
-            plan.drop_windows(target);
+            plan.windows.drain(..).for_each(|window| target.retire(&window));
             *plan = Plan { version: target.version, ..Plan::default() };
         }
         let mut range = start..needed.min(target.meta.size);
@@ -187,10 +187,6 @@ impl Plan {
     fn grow(&mut self) -> u64 {
         self.window = (self.window * 2).clamp(2 * BLOCK, MAX_WINDOW);
         self.next + self.window
-    }
-
-    fn drop_windows(&mut self, target: &Target<'_>) {
-        self.windows.drain(..).for_each(|window| target.retire(&window));
     }
 }
 

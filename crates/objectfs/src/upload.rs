@@ -92,7 +92,7 @@ impl Store {
         let base = buffer.origin.as_ref().map(|(meta, _)| meta.clone());
         let condition =
             base.as_ref().filter(|_| is_same && self.can.write_with_if_match).map(|meta| meta.tag.to_string());
-        let options = || WriteOptions { if_match: condition.clone(), concurrent: 4, ..WriteOptions::default() };
+        let options = WriteOptions { if_match: condition, concurrent: 4, ..WriteOptions::default() };
         let written = if len <= PART as u64 {
             let mut bytes = vec![0; usize::try_from(len).map_err(|_| Errno::EFBIG)?];
             for piece in buffer.pieces(0..len) {
@@ -106,18 +106,15 @@ impl Store {
                     }
                 }
             }
-            self.ask(until, self.operator.write_options(key.path(), bytes, options()))
+            self.ask(until, self.operator.write_options(key.path(), bytes, options))
         } else {
-            let mut writer = self.ask(until, self.operator.writer_options(key.path(), options()))?;
+            let mut writer = self.ask(until, self.operator.writer_options(key.path(), options))?;
             self.put_parts(until, from, base.as_ref(), buffer, &mut writer)
                 .inspect_err(|_| self.abandon(key, Some(writer)))
         };
-        match written {
-            Ok(written) => Ok(written_meta(&written, len)),
-            // Of the PUT, or of a copy of the base.
-            Err(Errno::EEXIST) => Err(Errno::ESTALE),
-            Err(errno) => Err(errno),
-        }
+        // `EEXIST` of the PUT, or of a copy of the base.
+        let stale = |errno| if errno == Errno::EEXIST { Errno::ESTALE } else { errno };
+        written.map(|written| written_meta(&written, len)).map_err(stale)
     }
 
     fn put_parts(
@@ -132,11 +129,8 @@ impl Store {
         for piece in buffer.pieces(0..buffer.len()) {
             match (piece, base) {
                 (Piece::Base(range), Some(base)) => {
-                    for part in parts(range, most) {
-                        let if_match = self.checks_versions(base).then(|| base.tag.to_string());
-                        let source = ReadOptions { range: part.into(), if_match, ..ReadOptions::default() };
-                        self.ask(until, writer.copy_from_options(from.path(), source))?;
-                    }
+                    let tag = self.checks_versions(base).then_some(&*base.tag);
+                    self.ask(until, copy_parts(writer, from, parts(range, most), tag))?;
                 }
                 (Piece::Base(range) | Piece::Own(range), _) => {
                     for part in parts(range, PART as u64) {
@@ -168,6 +162,20 @@ impl Store {
             }
         });
     }
+}
+
+/// Copies parts of the object `from` inside the store: of the version with this tag, if there is one.
+pub(crate) async fn copy_parts(
+    writer: &mut Writer,
+    from: &Key,
+    parts: impl Iterator<Item = Range<u64>>,
+    tag: Option<&str>,
+) -> opendal::Result<()> {
+    for part in parts {
+        let source = ReadOptions { range: part.into(), if_match: tag.map(str::to_owned), ..ReadOptions::default() };
+        writer.copy_from_options(from.path(), source).await?;
+    }
+    Ok(())
 }
 
 /// Returns a range in parts of at most `most` bytes.

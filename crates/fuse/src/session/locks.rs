@@ -161,7 +161,7 @@ impl Locks {
         Self { table: Mutex::default(), quotas: Mutex::default(), own_uid, waits: Waits::new(metrics) }
     }
 
-    /// Returns the quota of the locks of `caller`; `None`: there is no limit.
+    /// Returns the quota of the caller's locks, or `None` without a limit.
     fn quota(&self, caller: &Caller) -> Option<Arc<LockQuota>> {
         let account = caller.who.account();
         if !account.is_limited(self.own_uid) {

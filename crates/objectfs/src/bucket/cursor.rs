@@ -14,7 +14,7 @@ use opendal::{Error, ErrorKind};
 use std::hash::DefaultHasher;
 
 /// The most names of a listing.
-pub(crate) const MAX_NAMES: u64 = 4 << 20;
+const MAX_NAMES: u64 = 4 << 20;
 
 /// The most pages of a listing that have no names.
 const MAX_EMPTY: u64 = 1000;

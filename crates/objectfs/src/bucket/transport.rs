@@ -58,7 +58,7 @@ type Response = http::Response<HttpBody>;
 #[derive(Clone)]
 pub(crate) struct Transport {
     inner: ReqwestTransport,
-    /// `None`: OpenDAL signs, or the request needs no signature.
+    /// `None`: the layer makes requests for credentials only, which have no signature.
     signer: Option<Signer<Credential>>,
     /// How long the head of an answer may take, and an answer without contents as a whole.
     timeout: Duration,
@@ -118,9 +118,9 @@ impl Transport {
 
     /// Aborts the uploads in parts of the object, or of the objects below the prefix, `key`.
     pub(crate) async fn abort(&self, key: &str) {
-        let Some(place) = self.place.get() else { return };
-        let path = format!("{}/{}", place.path().trim_end_matches('/'), utf8_percent_encode(key, IN_PATH));
-        let is_of = |of: &str| of == path || key.ends_with('/') && of.starts_with(&path);
+        let Some(uri) = self.place.get().and_then(|place| uri_of(place, key)) else { return };
+        let path = uri.path();
+        let is_of = |of: &str| of == path || key.ends_with('/') && of.starts_with(path);
         for upload in self.uploads.of(is_of) {
             if let Err(error) = self.abort_upload(&upload).await {
                 tracing::warn!(key, %error, "the parts of an object that could not be written remain in the store");
@@ -143,10 +143,7 @@ impl Transport {
         let query = format!("uploads&prefix={}", utf8_percent_encode(prefix, ESCAPED));
         let listed = self.request(Method::GET, with_query(place.clone(), &query)?).await?;
         for (key, id) in old_uploads(&listed) {
-            let path = format!("{}/{}", place.path().trim_end_matches('/'), utf8_percent_encode(&key, IN_PATH));
-            let mut parts = place.clone().into_parts();
-            parts.path_and_query = path.parse().ok();
-            let Ok(uri) = http::Uri::from_parts(parts) else { continue };
+            let Some(uri) = uri_of(place, &key) else { continue };
             let query = format!("uploadId={}", utf8_percent_encode(&id, ESCAPED));
             let parts = self.request(Method::GET, with_query(uri.clone(), &query)?).await?;
             if key.starts_with(prefix) && are_old(&parts) {
@@ -289,13 +286,23 @@ impl Answer {
     }
 }
 
+/// Returns the URL of an object in the bucket at `place`.
+fn uri_of(place: &http::Uri, key: &str) -> Option<http::Uri> {
+    let path = format!("{}/{}", place.path().trim_end_matches('/'), utf8_percent_encode(key, IN_PATH));
+    with_target(place.clone(), &path)
+}
+
 /// Returns the URI with another query.
 fn with_query(uri: http::Uri, query: &str) -> opendal::Result<http::Uri> {
-    let wrong = |_| Error::new(ErrorKind::Unexpected, "the request has no URL");
     let target = format!("{}?{query}", uri.path());
+    with_target(uri, &target).ok_or_else(|| Error::new(ErrorKind::Unexpected, "the request has no URL"))
+}
+
+/// Returns the URI with another path and query.
+fn with_target(uri: http::Uri, target: &str) -> Option<http::Uri> {
     let mut parts = uri.into_parts();
-    parts.path_and_query = Some(target.parse().map_err(wrong)?);
-    http::Uri::from_parts(parts).map_err(|_| Error::new(ErrorKind::Unexpected, "the request has no URL"))
+    parts.path_and_query = Some(target.parse().ok()?);
+    http::Uri::from_parts(parts).ok()
 }
 
 /// Returns the number of bytes in the range of a request: `Range: bytes=FIRST-LAST`.
