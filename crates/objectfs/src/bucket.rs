@@ -4,14 +4,16 @@
 //! `AWS_SESSION_TOKEN`, `AWS_PROFILE`), the files in `~/.aws`, the role of a container or of a machine.
 
 pub(crate) mod cursor;
+mod heads;
 pub(crate) mod page;
 mod transport;
 mod uploads;
 mod xml;
 
 use crate::calls::Calls;
+use crate::options::ObjectOptions;
 use core::fmt;
-use core::time::Duration;
+pub(crate) use heads::Heads;
 use opendal::services::S3;
 use opendal::{HttpTransporter, Operator};
 pub(crate) use transport::Transport;
@@ -115,7 +117,11 @@ impl Bucket {
     ///
     /// # Errors
     /// If the endpoint is not a URL.
-    pub(crate) fn operator(&self, timeout: Duration, calls: &Calls) -> Result<(Operator, Transport), BucketError> {
+    pub(crate) fn operator(
+        &self,
+        options: &ObjectOptions,
+        calls: &Calls,
+    ) -> Result<(Operator, Transport), BucketError> {
         // This fails if the process has installed a provider already, which also works.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let given = |option: &Option<String>, name: &str| {
@@ -124,8 +130,8 @@ impl Bucket {
         let region = given(&self.region, "AWS_REGION").unwrap_or_else(|| REGION.into());
         let endpoint = given(&self.endpoint, "AWS_ENDPOINT_URL");
         let keys = self.keys.as_ref().map(|keys| (&*keys.access_key, &*keys.secret_key));
-        let transport = Transport::new(endpoint.as_deref(), timeout, calls.clone()).map_err(BucketError::Http)?;
-        let transport = transport.signing(&region, keys);
+        let transport = Transport::new(endpoint.as_deref(), options, calls.clone()).map_err(BucketError::Http)?;
+        let transport = transport.signing(&self.name, &region, keys);
         let service = S3::default().bucket(&self.name).root(&format!("/{}", self.prefix)).region(&region);
         // The transport signs.
         let mut service = service.skip_signature();

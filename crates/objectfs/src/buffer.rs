@@ -295,7 +295,7 @@ mod tests {
         buffer.keep(0, b"cccc").unwrap();
         buffer.forget_base();
         assert_eq!(buffer.pieces(0..100), [Piece::Own(0..8)]);
-        let meta = Meta { size: 8, mtime: 0, tag: "a".into(), has_etag: true };
+        let meta = Meta { size: 8, modified: 0, tag: "a".into(), has_etag: true, kept: None };
         buffer.stored(Some((meta, 1))).unwrap();
         assert_eq!((buffer.pieces(1..3), buffer.is_dirty), (vec![Piece::Base(1..3)], false));
     }

@@ -6,13 +6,15 @@
 
 use crate::buffer::Buffer;
 use crate::deadline::Deadline;
-use crate::key::{Key, text};
+use crate::kept::{Kept, kept_bits};
+use crate::key::{Key, LINK, text};
+use crate::meta::Kind;
 use crate::node::{Facts, Node};
 use crate::nodes::ROOT;
 use crate::object_fs::ObjectFs;
 use parking_lot::MutexGuard;
 use std::time::Instant;
-use vfs::{Attr, Errno, Rename, RenameFlags, S_IFDIR, S_IFREG};
+use vfs::{Attr, Errno, NAME_MAX, NewNode, Rename, RenameFlags, S_IFDIR, S_IFLNK, S_IFREG};
 
 /// A rename.
 struct Move<'m> {
@@ -24,33 +26,47 @@ struct Move<'m> {
 }
 
 impl ObjectFs {
-    pub(crate) fn make(&self, until: Deadline, dir: u64, name: &[u8], attr: &mut Attr) -> Result<u64, Errno> {
-        let is_dir = match attr.kind() {
-            S_IFDIR => true,
-            S_IFREG => false,
+    pub(crate) fn make(&self, until: Deadline, dir: u64, name: &[u8], new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        let attr = &mut new.attr;
+        let kind = match attr.kind() {
+            S_IFDIR => Kind::Dir,
+            S_IFREG => Kind::File,
+            S_IFLNK if self.options.symlinks => Kind::Link,
             _ => return Err(Errno::EOPNOTSUPP),
         };
         let name = text(name).ok_or(Errno::EINVAL)?;
         let _stays = self.stay(until)?;
-        let key = self.new_key(dir, name, is_dir)?;
-        let meta = if is_dir {
-            self.store.mark(until, &key)?;
+        let key = self.new_key(dir, name, kind)?;
+        let kept = self.kept_of(attr);
+        let meta = if kind == Kind::Dir {
+            self.store.mark(until, &key, Some(kept))?;
             None
         } else {
-            Some(self.store.create(until, &key).inspect_err(|errno| self.note_made_elsewhere(dir, *errno))?)
+            let made = self.store.create(until, &key, new.link_body.unwrap_or_default(), kept);
+            Some(made.inspect_err(|errno| self.note_made_elsewhere(dir, *errno))?)
         };
         self.has_changed(dir);
-        let node = self.nodes.lock().known(dir, name, is_dir, false);
+        let node = self.nodes.lock().known(dir, name, kind, false);
         let mut facts = node.facts();
         match meta {
             Some(meta) => facts.changed_to(meta),
             // Empty: its name did not exist.
-            None => *facts = Facts { complete: Some(Instant::now()), has_marker: true, ..Facts::default() },
+            None => {
+                *facts = Facts { complete: Some(Instant::now()), has_marker: true, ..Facts::default() };
+                facts.keep(self.store.storable(kept));
+            }
         }
         facts.fetched = Some(Instant::now());
         let (made, now) = (self.attr(&node, &facts), attr.mtime);
         *attr = Attr { atime: now, mtime: now, ctime: now, ..made };
         Ok(node.id)
+    }
+
+    /// Returns the attributes that a new object keeps.
+    fn kept_of(&self, attr: &Attr) -> Kept {
+        let owner = self.keeps_owners().then_some((attr.uid, attr.gid));
+        let mode = Some(attr.mode & kept_bits(attr.is_dir()));
+        Kept { mode, uid: owner.map(|of| of.0), gid: owner.map(|of| of.1), ..Kept::default() }.written(attr.mtime)
     }
 
     /// Marks the names of a directory as incomplete, if a new name was there.
@@ -63,9 +79,12 @@ impl ObjectFs {
     }
 
     /// Returns the key of a new name.
-    fn new_key(&self, dir: u64, name: &str, is_dir: bool) -> Result<Key, Errno> {
+    fn new_key(&self, dir: u64, name: &str, kind: Kind) -> Result<Key, Errno> {
         let dir = self.key_of(dir)?;
-        let key = if is_dir { dir.dir(name) } else { dir.object(name) }.ok_or(Errno::EINVAL)?;
+        if kind == Kind::Link && name.len() + LINK.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        let key = dir.of(name, kind).filter(|_| self.store.link_name(name).is_none()).ok_or(Errno::EINVAL)?;
         if self.store.takes(&key) { Ok(key) } else { Err(Errno::ENAMETOOLONG) }
     }
 
@@ -73,7 +92,7 @@ impl ObjectFs {
         let name = text(name).ok_or(Errno::ENOENT)?;
         let _stays = self.stay(until)?;
         let key = self.key_of(node.id)?;
-        if node.is_dir && self.store.has_names(until, &key, true)? {
+        if node.is_dir && self.store.below(until, &key)?.has_names {
             return Err(Errno::ENOTEMPTY);
         }
         self.keep_dir(until, dir)?;
@@ -106,7 +125,7 @@ impl ObjectFs {
     fn keep_dir(&self, until: Deadline, dir: u64) -> Result<(), Errno> {
         let Some(node) = self.nodes.lock().get(dir).cloned().filter(|_| dir != ROOT) else { return Ok(()) };
         if !node.facts().has_marker {
-            self.store.mark(until, &self.key_of(dir)?)?;
+            self.store.mark(until, &self.key_of(dir)?, None)?;
             node.facts().has_marker = true;
         }
         Ok(())
@@ -136,7 +155,7 @@ impl ObjectFs {
 
     fn move_file(&self, until: Deadline, &Move { node, target, old, new }: &Move<'_>) -> Result<(), Errno> {
         let _stays = self.stay(until)?;
-        let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1, false)?);
+        let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1, node.kind)?);
         self.keep_dir(until, old.0)?;
         let (mut content, mut replaced) = contents_of(until, node, target)?;
         let _leaving = target.map(Node::leave);
@@ -154,6 +173,10 @@ impl ObjectFs {
         }
         // From here on the new name is there, even if the old one cannot be removed.
         if let Some(target) = target {
+            let replaced = self.key_of(target.id)?;
+            if replaced != to {
+                self.store.delete(until, &replaced)?;
+            }
             target.facts().is_nameless = true;
         }
         self.note_move(old, new);
@@ -177,15 +200,14 @@ impl ObjectFs {
 
     fn move_dir(&self, until: Deadline, &Move { node, target, old, new }: &Move<'_>) -> Result<(), Errno> {
         if !self.options.copies_directories {
-            return Err(Errno::EOPNOTSUPP);
+            return Err(Errno::EXDEV);
         }
         let _alone = until.lock(|| self.moves.write(), |left| self.moves.try_write_for(left))?;
-        let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1, true)?);
-        if target.is_some() && self.store.has_names(until, &to, true)? {
+        let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1, Kind::Dir)?);
+        if target.is_some() && self.store.below(until, &to)?.has_names {
             return Err(Errno::ENOTEMPTY);
         }
         self.keep_dir(until, old.0)?;
-        self.store.mark(until, &to)?;
         let copied = self.store.copy_prefix(until, &from, &to)?;
         if let Some(target) = target {
             target.facts().is_nameless = true;

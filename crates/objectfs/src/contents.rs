@@ -10,18 +10,20 @@
 
 use crate::buffer::{Buffer, Piece};
 use crate::deadline::Deadline;
+use crate::errors::gone;
+use crate::kept::Kept;
 use crate::key::Key;
 use crate::listing::DirList;
-use crate::meta::Meta;
+use crate::meta::{Found, Kind, Meta};
 use crate::node::{Local, Node, is_fresh};
+use crate::nodes::ROOT;
 use crate::object_fs::ObjectFs;
 use crate::reader::Reader;
-use crate::store::Found;
 use core::num::NonZeroU64;
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
-use vfs::{Attr, Errno, Inode, Open, OpenFlags, OpenState, Opened, Position, Request, SetAttr, SetTime, Written};
+use vfs::{Attr, Errno, Inode, Open, OpenFlags, OpenState, Opened, PATH_MAX, Position, Request, SetAttr, Written};
 
 /// How old the attributes of an object may be on which a writer begins.
 const RECENT: Duration = Duration::from_secs(1);
@@ -130,7 +132,8 @@ impl ObjectFs {
         (from, to): (&Key, &Key),
         buffer: &mut Buffer,
     ) -> Result<(), Errno> {
-        let put = self.store.put(until, (from, to), buffer, from == to);
+        let kept = node.facts().local.map_or_else(Kept::default, |local| local.kept);
+        let put = self.store.put(until, (from, to), buffer, kept);
         let passes = |errno: &Errno| matches!(*errno, Errno::EIO | Errno::EAGAIN | Errno::ETIMEDOUT | Errno::EINTR);
         let meta = put.inspect_err(|errno| buffer.is_refused = !passes(errno))?;
         let version = {
@@ -149,7 +152,11 @@ impl ObjectFs {
         content: &'c mut Option<Buffer>,
     ) -> Result<&'c mut Buffer, Errno> {
         if content.is_none() {
-            if !is_fresh(node.facts().fetched, self.ttl.min(RECENT)) && !node.facts().is_nameless {
+            let is_recent = {
+                let facts = node.facts();
+                facts.is_nameless || is_fresh(facts.fetched, self.ttl.min(RECENT)) && self.is_known(&facts)
+            };
+            if !is_recent {
                 self.fetch(until, node)?;
             }
             for _ in 0..TRIES {
@@ -160,7 +167,11 @@ impl ObjectFs {
                     loaded => loaded.map_err(gone)?,
                 };
                 if let Some(buffer) = loaded {
-                    node.facts().local = Some(Local { size: meta.size, mtime: meta.mtime });
+                    let mut facts = node.facts();
+                    let mtime = facts.kept.mtime.or(Some(meta.modified));
+                    let ctime = facts.kept.ctime.or(Some(meta.modified));
+                    facts.local = Some(Local { size: meta.size, kept: Kept { mtime, ctime, ..facts.kept } });
+                    drop(facts);
                     *content = Some(buffer);
                     break;
                 }
@@ -193,6 +204,20 @@ impl ObjectFs {
         known().ok_or(Errno::EAGAIN)
     }
 
+    /// Returns the body of a symbolic link.
+    ///
+    /// # Errors
+    /// `EIO`: the object cannot be the body of a link.
+    pub(crate) fn link_body(&self, until: Deadline, node: &Node) -> Result<Box<[u8]>, Errno> {
+        let (meta, _) = self.known_meta(until, node)?;
+        if !(1..=PATH_MAX as u64).contains(&meta.size) {
+            return Err(Errno::EIO);
+        }
+        let body = self.store.read(until, &self.key_of(node.id)?, &meta, 0..meta.size).map_err(gone)?;
+        let body = body.ok_or(Errno::ESTALE)?.to_vec();
+        if body.contains(&0) { Err(Errno::EIO) } else { Ok(body.into()) }
+    }
+
     /// Returns whether a rename has moved a file away from `key`: a request for `key` then fails
     /// with `ENOENT`.
     fn has_moved(&self, node: &Node, key: &Key) -> Result<bool, Errno> {
@@ -203,9 +228,20 @@ impl ObjectFs {
     fn fetch(&self, until: Deadline, node: &Node) -> Result<(), Errno> {
         let key = self.key_of(node.id)?;
         let began = Instant::now();
-        if let Some(found @ Found::File(Some(_))) = &self.store.stat(until, &key)? {
-            node.learn(found, began);
-            return Ok(());
+        match &self.store.stat(until, &key)? {
+            Some(found) if node.is_dir => {
+                node.learn(found, began);
+                return Ok(());
+            }
+            Some(found @ Found::File(Some(_))) => {
+                // A link may be another one.
+                if node.kind == Kind::Link && node.facts().is_other(found) {
+                    return Err(Errno::ESTALE);
+                }
+                node.learn(found, began);
+                return Ok(());
+            }
+            _ => {}
         }
         if self.has_moved(node, &key)? {
             return self.fetch(until, node);
@@ -218,7 +254,8 @@ impl ObjectFs {
     pub(crate) fn current_attr(&self, until: Deadline, node: &Node) -> Result<Attr, Errno> {
         let is_known = {
             let facts = node.facts();
-            node.is_dir || facts.is_nameless || facts.local.is_some() || is_fresh(facts.fetched, self.ttl)
+            let is_fixed = node.is_dir && (node.id == ROOT || !self.store.keeps);
+            is_fixed || facts.is_nameless || self.is_known(&facts)
         };
         if !is_known && let Err(errno) = self.fetch(until, node) {
             // If it lost its name meanwhile, the node has its last attributes.
@@ -323,13 +360,19 @@ impl ObjectFs {
         let offset = if let Position::End(_) = at { buffer.len() } else { at.offset() };
         buffer.write(offset, data)?;
         let size = buffer.len();
-        node.facts().local = Some(Local { size, mtime: request.now() });
+        let mut facts = node.facts();
+        let kept = facts.local.map_or(facts.kept, |local| local.kept).written(request.now());
+        facts.local = Some(Local { size, kept });
+        drop(facts);
         let end = matches!(at, Position::End(_)).then_some(offset + data.len() as u64);
         Ok(Written { end, ..Written::new(data.len(), size.div_ceil(512)) })
     }
 
     pub(crate) fn resize(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        self.change(request, inode, len == 0, |buffer| buffer.set_len(len))?;
+        self.change(request, inode, len == 0, |buffer, kept| {
+            buffer.set_len(len)?;
+            Ok(kept.written(request.now()))
+        })?;
         Ok(len.div_ceil(512))
     }
 
@@ -340,22 +383,28 @@ impl ObjectFs {
         request: &Request,
         inode: &Inode,
         is_new: bool,
-        act: impl FnOnce(&mut Buffer) -> Result<(), Errno>,
+        act: impl FnOnce(&mut Buffer, Kept) -> Result<Kept, Errno>,
     ) -> Result<(), Errno> {
         let (node, until) = (self.node(inode)?, Deadline::of(request));
         let _stays = self.stay(until)?;
         let mut content = node.content(until)?;
         if is_new && content.is_none() {
+            let is_known = {
+                let facts = node.facts();
+                facts.is_nameless || !self.store.keeps || self.is_known(&facts)
+            };
+            if !is_known {
+                self.fetch(until, &node)?;
+            }
             let mut empty = self.store.buffer(0);
             // A file that was just made is empty in the store, too.
             empty.is_dirty = node.facts().meta.as_ref().is_none_or(|meta| meta.size > 0);
             *content = Some(empty);
         }
         let done = self.load(until, &node, &mut content).and_then(|buffer| {
-            act(buffer)?;
-            let local = Local { size: buffer.len(), mtime: request.now() };
             let mut facts = node.facts();
-            facts.local = Some(local);
+            let kept = act(buffer, facts.local.map_or(facts.kept, |local| local.kept))?;
+            facts.local = Some(Local { size: buffer.len(), kept });
             Ok(facts.writers > 0 || facts.is_nameless)
         });
         match done {
@@ -369,33 +418,11 @@ impl ObjectFs {
         }
     }
 
-    /// Checks a change of attributes: modes and owners are fixed, and times are set by the store.
-    /// The call succeeds if it changes none of them, or if it sets the time of change to the
-    /// present. This writes the object once more.
-    pub(crate) fn set_attributes(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
-        let attr = inode.attr();
-        let differs = |wanted: Option<u32>, is: u32| wanted.is_some_and(|wanted| wanted != is);
-        let is_other = |wanted: Option<SetTime>, is: i64| matches!(wanted, Some(SetTime::At(at)) if at != is);
-        if differs(set.mode, attr.mode & 0o7777)
-            || differs(set.uid, attr.uid)
-            || differs(set.gid, attr.gid)
-            || is_other(set.mtime, attr.mtime)
-            || is_other(set.atime, attr.atime)
-        {
-            return Err(Errno::EPERM);
-        }
-        if set.mtime == Some(SetTime::Now) && !attr.is_dir() {
-            return self.change(request, inode, false, |buffer| {
-                buffer.is_dirty = true;
-                Ok(())
-            });
-        }
-        Ok(())
+    /// Writes the object of a file once more, with new attributes.
+    pub(crate) fn rewrite(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+        self.change(request, inode, false, |buffer, kept| {
+            buffer.is_dirty = true;
+            Ok(kept.changed(set, request.now()))
+        })
     }
-}
-
-/// Returns `errno`, or `ESTALE` for `ENOENT`: the object of an open file, or of a name in the
-/// cache, no longer exists.
-fn gone(errno: Errno) -> Errno {
-    if errno == Errno::ENOENT { Errno::ESTALE } else { errno }
 }

@@ -10,6 +10,7 @@ use core::future::Future;
 use futures::StreamExt;
 use opendal::options::WriteOptions;
 use opendal::{Error, ErrorKind, Operator};
+use std::collections::HashMap;
 use tokio::task::JoinSet;
 use vfs::Errno;
 
@@ -23,14 +24,15 @@ impl Store {
             return Err(Errno::EOPNOTSUPP);
         }
         self.calls.count(Counted::Copy);
-        let copy = copy_object(self.operator.clone(), from.clone(), to.clone(), size);
-        self.ask(until, copy).inspect_err(|_| self.abandon(to, None))
+        let copy = copy_object(self.operator.clone(), from.clone(), to.clone(), size, None);
+        self.ask(until, copy).map(drop).inspect_err(|_| self.abandon(to, None))
     }
 
-    /// Copies all objects below the prefix `from` to the prefix `to`. Returns their keys.
+    /// Copies all objects below the prefix `from` to the prefix `to`, which gets a marker. Returns their
+    /// keys.
     ///
     /// # Errors
-    /// `EINVAL` if an object has a key that no request can name: then nothing was copied.
+    /// `EINVAL` if an object has a key that no request can name: then nothing was changed.
     pub(crate) fn copy_prefix(&self, until: Deadline, from: &Key, to: &Key) -> Result<Vec<Key>, Errno> {
         self.calls.count(Counted::List);
         let paths = async {
@@ -50,12 +52,19 @@ impl Store {
         let pairs: Option<Vec<_>> = self.ask(until, paths)?.into_iter().map(pair).collect();
         let pairs = pairs.ok_or(Errno::EINVAL)?;
         let keys = pairs.iter().map(|(key, ..)| key.clone()).collect();
+        // The marker of `from`, if there is one, is copied over this one.
+        self.mark(until, to, None)?;
         let can_copy = self.can.copy;
-        self.each(until, pairs, Counted::Copy, |operator, (from, to, size)| async move {
-            match (from.is_dir(), can_copy) {
-                (true, _) => operator.create_dir(to.path()).await,
-                (false, true) => copy_object(operator, from, to, size).await,
-                (false, false) => operator.write(to.path(), operator.read(from.path()).await?).await.map(drop),
+        let (markers, objects): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(from, ..)| from.is_dir());
+        let operator = || self.operator.clone();
+        self.each(until, markers, Counted::Copy, |(from, to, _)| self.copy_marker(from, to))?;
+        self.each(until, objects, Counted::Copy, |(from, to, size)| {
+            let operator = operator();
+            async move {
+                if can_copy {
+                    return copy_object(operator, from, to, size, None).await.map(drop);
+                }
+                operator.write(to.path(), operator.read(from.path()).await?).await.map(drop)
             }
         })
         .inspect_err(|_| self.abandon(to, None))?;
@@ -66,7 +75,10 @@ impl Store {
     pub(crate) fn remove_all(&self, until: Deadline, keys: Vec<Key>) -> Result<(), Errno> {
         // From below: a service with real directories removes only empty ones.
         let (mut dirs, files): (Vec<_>, Vec<_>) = keys.into_iter().partition(Key::is_dir);
-        self.each(until, files, Counted::Delete, |operator, key| async move { operator.delete(key.path()).await })?;
+        self.each(until, files, Counted::Delete, |key| {
+            let operator = self.operator.clone();
+            async move { operator.delete(key.path()).await }
+        })?;
         dirs.sort_unstable_by(|a, b| b.cmp(a));
         dirs.iter().try_for_each(|key| self.delete(until, key))
     }
@@ -77,7 +89,7 @@ impl Store {
         until: Deadline,
         items: Vec<T>,
         kind: Counted,
-        request: impl Fn(Operator, T) -> F,
+        request: impl Fn(T) -> F,
     ) -> Result<(), Errno> {
         let all = async {
             let mut running = JoinSet::new();
@@ -86,7 +98,7 @@ impl Store {
                     joined(running.join_next().await)?;
                 }
                 self.calls.count(kind);
-                running.spawn(request(self.operator.clone(), item));
+                running.spawn(request(item));
             }
             while !running.is_empty() {
                 joined(running.join_next().await)?;
@@ -97,20 +109,35 @@ impl Store {
     }
 }
 
-/// Copies an object inside the store: in parts, if one request could take too long.
-async fn copy_object(operator: Operator, from: Key, to: Key, size: u64) -> opendal::Result<()> {
+/// Copies an object inside the store, perhaps with other metadata: in parts, if one request could take
+/// too long. Returns the ETag of a copy in parts.
+pub(crate) async fn copy_object(
+    operator: Operator,
+    from: Key,
+    to: Key,
+    size: u64,
+    metadata: Option<HashMap<String, String>>,
+) -> opendal::Result<Option<String>> {
     if size <= COPIED_PART || !operator.info().capability().write_can_copy_from {
-        return operator.copy(from.path(), to.path()).await.map(drop);
+        return operator.copy(from.path(), to.path()).await.map(|_| None);
     }
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     // All parts are of one version, and the copy has what programs have noted at the object.
     let found = operator.stat(from.path()).await?;
-    let user_metadata = found.user_metadata().map(|of| of.into_iter().map(owned).collect());
-    let options = WriteOptions { user_metadata, concurrent: 4, ..WriteOptions::default() };
+    let text = |text: Option<&str>| text.map(str::to_owned);
+    let options = WriteOptions {
+        user_metadata: metadata.or_else(|| found.user_metadata().map(|of| of.into_iter().map(owned).collect())),
+        content_type: text(found.content_type()),
+        content_disposition: text(found.content_disposition()),
+        content_encoding: text(found.content_encoding()),
+        cache_control: text(found.cache_control()),
+        concurrent: 4,
+        ..WriteOptions::default()
+    };
     let mut writer = operator.writer_options(to.path(), options).await?;
     let len = found.content_length();
     copy_parts(&mut writer, &from, parts(0..len, copied_part(len)), found.etag()).await?;
-    writer.close().await.map(drop)
+    writer.close().await.map(|written| written.etag().map(str::to_owned))
 }
 
 fn joined(ended: Option<Result<opendal::Result<()>, tokio::task::JoinError>>) -> opendal::Result<()> {

@@ -23,6 +23,12 @@ pub(crate) fn errno_of_io(error: &std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
+/// Returns `errno`, or `ESTALE` for `ENOENT`: the object of an open file, or of a name in the
+/// cache, no longer exists.
+pub(crate) fn gone(errno: Errno) -> Errno {
+    if errno == Errno::ENOENT { Errno::ESTALE } else { errno }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

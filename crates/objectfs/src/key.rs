@@ -1,7 +1,11 @@
 //! Which names and keys can be files.
 
+use crate::meta::Kind;
 use opendal::Operator;
 use vfs::NAME_MAX;
+
+/// The end of the names of objects that stand for symbolic links, as rclone writes them.
+pub(crate) const LINK: &str = ".rclonelink";
 
 /// Returns whether a file can have this name.
 pub(crate) fn is_name(name: &str) -> bool {
@@ -33,6 +37,20 @@ impl Key {
     /// Returns the key of the object `name` in this directory.
     pub(crate) fn object(&self, name: &str) -> Option<Self> {
         Self::new(format!("{}{name}", self.0))
+    }
+
+    /// Returns the key of the object for the symbolic link `name` in this directory.
+    pub(crate) fn link(&self, name: &str) -> Option<Self> {
+        self.object(&format!("{name}{LINK}"))
+    }
+
+    /// Returns the key of a file of this kind with the name `name` in this directory.
+    pub(crate) fn of(&self, name: &str, kind: Kind) -> Option<Self> {
+        match kind {
+            Kind::File => self.object(name),
+            Kind::Dir => self.dir(name),
+            Kind::Link => self.link(name),
+        }
     }
 
     /// Returns the prefix of the directory `name` in this directory.

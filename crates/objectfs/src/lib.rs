@@ -3,7 +3,7 @@
 //! # What it is
 //! [`ObjectFs`] shows objects as files and common prefixes as directories: the object `a/b` is the
 //! file `b` in the directory `a`. A directory that was made through this file system has an object,
-//! its marker `a/`. A listing brings the attributes of all names in it. A path whose directories
+//! its marker `a/`. Times, modes and owners are kept in the metadata of objects. A path whose directories
 //! are not in the cache is looked up as a whole. Reads request ranges, and the next range ahead of
 //! a sequential read; a file is written when it is closed or synced, and only its changed parts are
 //! sent. `docs/objects.md`
@@ -21,9 +21,8 @@
 //! ```
 //!
 //! # What it is not
-//! A place for links or special files (`EOPNOTSUPP`), nor for modes, owners, or times that a
-//! program sets (`EPERM`). Nor a place for two writers of one file: the
-//! second one to close the file fails with `ESTALE`.
+//! A place for hard links or special files (`EOPNOTSUPP`), nor for set-user-ID bits (`EPERM`). Nor a
+//! place for two writers of one file: the second one to close the file fails with `ESTALE`.
 //!
 //! # How it is locked
 //! The table of nodes has a mutex, held for no request to the store. A file has two mutexes.
@@ -44,6 +43,8 @@
 
 #![forbid(unsafe_code)]
 
+mod amend;
+mod attributes;
 mod blocks;
 #[cfg(feature = "s3")]
 mod bucket;
@@ -55,6 +56,7 @@ mod copies;
 mod deadline;
 mod errors;
 mod failures;
+mod kept;
 mod key;
 mod limits;
 mod listing;

@@ -5,14 +5,16 @@
 //! their cookie. So a name has the same place in each listing. If the node has all names of the
 //! directory, and they are valid, a listing makes no request.
 
+use crate::attributes::BATCH;
 use crate::deadline::Deadline;
+use crate::meta::{Found, Kind};
 use crate::node::{Node, is_fresh};
 use crate::object_fs::ObjectFs;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
-use vfs::{DirEntry, Errno, Listed, Open, S_IFDIR, S_IFREG, Want};
+use vfs::{DirEntry, Errno, Listed, Open, S_IFDIR, S_IFLNK, S_IFREG, Want};
 
 /// A listed name.
 #[derive(Clone)]
@@ -50,8 +52,12 @@ impl ObjectFs {
                 all
             }
         };
-        for entry in &all[all.partition_point(|entry| entry.cookie <= after)..] {
-            if !emit(self.entry(entry, want)) {
+        for some in all[all.partition_point(|entry| entry.cookie <= after)..].chunks(BATCH) {
+            if want.attributes {
+                // A request that fails is made again by the caller's lookup, which then fails.
+                let _ = self.learn_kept(until, some.iter().map(|entry| &entry.node));
+            }
+            if some.iter().any(|entry| !emit(self.entry(entry, want))) {
                 break;
             }
         }
@@ -61,10 +67,14 @@ impl ObjectFs {
     /// Returns the entry. Adds attributes if the caller wants them and they may be cached.
     fn entry(&self, entry: &ListedNode, want: Want) -> Listed {
         let facts = entry.node.facts();
-        if want.attributes && (is_fresh(facts.fetched, self.ttl) || facts.local.is_some() && !self.ttl.is_zero()) {
+        if want.attributes && self.is_known(&facts) && !self.ttl.is_zero() {
             return Listed::with_inode(entry.name.as_bytes(), entry.cookie, self.new_inode(&entry.node, &facts));
         }
-        let kind = if entry.node.is_dir { S_IFDIR } else { S_IFREG };
+        let kind = match entry.node.kind {
+            Kind::File => S_IFREG,
+            Kind::Dir => S_IFDIR,
+            Kind::Link => S_IFLNK,
+        };
         Listed::new(DirEntry { name: entry.name.as_bytes().into(), ino: entry.node.id, kind }, entry.cookie)
     }
 
@@ -88,15 +98,16 @@ impl ObjectFs {
     pub(crate) fn learn_names(&self, until: Deadline, dir: &Arc<Node>, limit: usize) -> Result<Vec<NamedNode>, Errno> {
         let began = Instant::now();
         let mut names = self.store.list(until, &self.key_of(dir.id)?, limit)?;
-        // Where an object and a prefix have one name, the object remains.
-        names.names.sort_by(|a, b| (&a.name, a.found.is_dir()).cmp(&(&b.name, b.found.is_dir())));
+        // Where several have one name, a file remains, else a link.
+        let rank = |found: &Found| [Kind::File, Kind::Link, Kind::Dir].iter().position(|kind| *kind == found.kind());
+        names.names.sort_by(|a, b| (&a.name, rank(&a.found)).cmp(&(&b.name, rank(&b.found))));
         names.names.dedup_by(|a, b| a.name == b.name);
         let mut nodes = self.nodes.lock();
         // Names that this mount changed meanwhile may be missing, or removed.
         let is_void = dir.facts().changed_since(began);
         let mut listed = Vec::with_capacity(names.names.len());
         for entry in names.names {
-            let node = nodes.known(dir.id, &entry.name, entry.found.is_dir(), self.ttl.is_zero() || is_void);
+            let node = nodes.found(dir.id, &entry.name, &entry.found, self.ttl.is_zero() || is_void);
             if !is_void {
                 node.learn(&entry.found, began);
             }

@@ -4,11 +4,12 @@
 //! A name that exists neither as an object nor as a prefix costs two requests.
 
 use crate::deadline::Deadline;
+use crate::kept::Kept;
 use crate::key::{Key, text};
+use crate::meta::Found;
 use crate::node::{Node, is_fresh};
 use crate::nodes::Nodes;
 use crate::object_fs::ObjectFs;
-use crate::store::Found;
 use std::sync::Arc;
 use std::time::Instant;
 use vfs::{Errno, NewInode, NextNames};
@@ -28,7 +29,7 @@ impl ObjectFs {
         name: &[u8],
         next: &mut NextNames<'_>,
     ) -> Result<NewInode, Errno> {
-        let name = text(name).ok_or(Errno::ENOENT)?;
+        let name = text(name).filter(|name| self.store.link_name(name).is_none()).ok_or(Errno::ENOENT)?;
         let (parent, dir_key) = {
             let mut nodes = self.nodes.lock();
             if let Some(known) = self.known_answer(&mut nodes, dir, name) {
@@ -37,11 +38,19 @@ impl ObjectFs {
             let parent = nodes.get(dir).cloned().ok_or(Errno::ESTALE)?;
             (parent, nodes.key(dir).ok_or(Errno::ESTALE)?)
         };
-        let names: Vec<&str> = next.names().map_while(text).collect();
+        let known_after_request = || {
+            self.learn_next(until, &parent, name)?;
+            Ok(self.known_answer(&mut self.nodes.lock(), dir, name))
+        };
+        if let Some(known) = known_after_request()? {
+            return known;
+        }
+        let names = next.names().map_while(text).take_while(|name| self.store.link_name(name).is_none());
+        let names: Vec<&str> = names.collect();
         if names.is_empty() && self.is_listing_due(&parent) {
             let began = Instant::now();
             self.learn_names(until, &parent, LISTED)?;
-            if let Some(known) = self.known_answer(&mut self.nodes.lock(), dir, name) {
+            if let Some(known) = known_after_request()? {
                 return known;
             }
             // Unless a change made that listing void.
@@ -56,7 +65,7 @@ impl ObjectFs {
             if !is_absent {
                 let began = Instant::now();
                 if let Some(last) = self.find(until, &dir_key, &path, false)? {
-                    return Ok(self.note_path(dir, name, &names, &last, began, next));
+                    return self.note_path(until, (dir, name), &names, &last, began, next);
                 }
                 self.failures.lock().add(whole, began);
                 is_absent = true;
@@ -83,8 +92,8 @@ impl ObjectFs {
         let absent = has_all.then_some(Err(Errno::ENOENT));
         let Some(node) = nodes.child(dir, name).cloned() else { return absent };
         let facts = node.facts();
-        if facts.local.is_some() || is_fresh(facts.fetched, self.ttl) {
-            nodes.known(dir, name, node.is_dir, false);
+        if self.is_known(&facts) {
+            nodes.known(dir, name, node.kind, false);
             return Some(Ok(self.new_inode(&node, &facts)));
         }
         if facts.is_gone { absent } else { None }
@@ -105,47 +114,62 @@ impl ObjectFs {
 
     /// Returns the object or the directory at `path` in the directory `dir`. Looks for the more likely of the two first.
     fn find(&self, until: Deadline, dir: &Key, path: &str, is_dir_likely: bool) -> Result<Option<Found>, Errno> {
-        let is_dir = || dir.dir(path).map_or(Ok(false), |key| self.store.has_names(until, &key, false));
-        if is_dir_likely && is_dir()? {
-            return Ok(Some(Found::Dir));
+        let found_dir = || dir.dir(path).map_or(Ok(None), |key| self.find_dir(until, &key));
+        if is_dir_likely && let Some(found) = found_dir()? {
+            return Ok(Some(found));
         }
         if let Some(key) = dir.object(path)
             && let Some(found) = self.store.stat(until, &key)?
         {
             return Ok(Some(found));
         }
-        Ok((!is_dir_likely && is_dir()?).then_some(Found::Dir))
+        if let Some(link) = self.store.find_link(until, dir, path)? {
+            return Ok(Some(link));
+        }
+        if is_dir_likely { Ok(None) } else { found_dir() }
+    }
+
+    fn find_dir(&self, until: Deadline, dir: &Key) -> Result<Option<Found>, Errno> {
+        let below = self.store.below(until, dir)?;
+        match (below.has_marker, below.has_names) {
+            (true, _) if self.store.keeps => self.store.stat(until, dir),
+            (false, false) => Ok(None),
+            _ => Ok(Some(Found::Dir(Some(Kept::default())))),
+        }
     }
 
     /// Notes a path that exists as a whole: all its names but the last are directories. Returns the
     /// answer about the first name.
     fn note_path(
         &self,
-        dir: u64,
-        name: &str,
+        until: Deadline,
+        (dir, name): (u64, &str),
         names: &[&str],
         last: &Found,
         began: Instant,
         next: &mut NextNames<'_>,
-    ) -> NewInode {
-        let first = self.note(dir, name, &Found::Dir, began);
-        let mut parent = first.id;
+    ) -> Result<NewInode, Errno> {
+        let mut nodes = vec![self.note(dir, name, &Found::Dir(None), began)];
+        // Only the first name is locked: the answer about the others may be older than a change by this mount.
+        let is_void = |dir: &Node| dir.facts().changed_since(began);
         for (at, name) in names.iter().enumerate() {
-            // Only the first name is locked: the answer about the others may be older than a change by this mount.
-            if self.nodes.lock().get(parent).is_none_or(|dir| dir.facts().changed_since(began)) {
+            let parent = nodes[at].clone();
+            if is_void(&parent) {
                 break;
             }
-            let found = if at + 1 == names.len() { last } else { &Found::Dir };
-            let node = self.note(parent, name, found, began);
-            next.found(self.new_inode(&node, &node.facts()));
-            parent = node.id;
+            let found = if at + 1 == names.len() { last } else { &Found::Dir(None) };
+            nodes.push(self.note(parent.id, name, found, began));
         }
-        self.new_inode(&first, &first.facts())
+        self.learn_kept(until, nodes.iter())?;
+        for pair in nodes.windows(2).take_while(|pair| !is_void(&pair[0])) {
+            next.found(self.new_inode(&pair[1], &pair[1].facts()));
+        }
+        Ok(self.new_inode(&nodes[0], &nodes[0].facts()))
     }
 
     /// Notes the answer to a request that began at `began`.
     fn note(&self, dir: u64, name: &str, found: &Found, began: Instant) -> Arc<Node> {
-        let node = self.nodes.lock().known(dir, name, found.is_dir(), false);
+        let node = self.nodes.lock().found(dir, name, found, false);
         node.learn(found, began);
         node
     }

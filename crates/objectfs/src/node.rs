@@ -1,8 +1,9 @@
 //! A file or directory of the tree.
 //!
 //! # What it is
-//! The last answer of the store about the file, how long this answer is valid, and the new contents
-//! of a file that is written.
+//! The last answers of the store about the file, how long they are valid, and the new contents
+//! of a file that is written. A listing reports an object without its metadata, so the attributes in
+//! them have a separate time.
 //!
 //! # How it is locked
 //! A thread holds the mutex `facts` for a few instructions, and the mutex `content` during requests
@@ -10,8 +11,8 @@
 
 use crate::buffer::Buffer;
 use crate::deadline::Deadline;
-use crate::meta::Meta;
-use crate::store::Found;
+use crate::kept::Kept;
+use crate::meta::{Found, Kind, Meta};
 use crate::window::Windows;
 use core::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
@@ -22,8 +23,13 @@ use vfs::Errno;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Local {
     pub(crate) size: u64,
-    pub(crate) mtime: i64,
+    /// The attributes that the object gets with these contents.
+    pub(crate) kept: Kept,
 }
+
+/// How much older than a request an object must be, in nanoseconds: a later change of its metadata then
+/// has another time, in whole seconds.
+const SETTLED: i128 = 2_000_000_000;
 
 /// The facts about a node.
 #[derive(Default, Debug)]
@@ -31,11 +37,17 @@ pub(crate) struct Facts {
     pub(crate) meta: Option<Meta>,
     /// When the request for `meta` began. `None`: `meta` must be requested again.
     pub(crate) fetched: Option<Instant>,
+    /// The attributes in the metadata of the object, or of the directory's marker.
+    pub(crate) kept: Kept,
+    /// When the request for `kept` began. `None`: `kept` must be requested again.
+    pub(crate) kept_at: Option<Instant>,
+    /// Whether `kept` changes only together with the time in `meta`.
+    pub(crate) is_settled: bool,
     /// When a change by this mount ended. Answers to earlier requests are void.
     pub(crate) changed: Option<Instant>,
     /// The version of the contents, which changes with them.
     pub(crate) version: u64,
-    /// The size and time of the write buffer, while there is a write buffer.
+    /// The size and the attributes of the write buffer, while there is a write buffer.
     pub(crate) local: Option<Local>,
     /// The number of opens of a file.
     pub(crate) opens: u32,
@@ -63,6 +75,7 @@ pub(crate) struct Facts {
 #[derive(Default)]
 pub(crate) struct Node {
     pub(crate) id: u64,
+    pub(crate) kind: Kind,
     pub(crate) is_dir: bool,
     facts: Mutex<Facts>,
     content: Mutex<Option<Buffer>>,
@@ -70,8 +83,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(id: u64, is_dir: bool) -> Self {
-        Self { id, is_dir, ..Self::default() }
+    pub(crate) fn new(id: u64, kind: Kind) -> Self {
+        Self { id, kind, is_dir: kind == Kind::Dir, ..Self::default() }
     }
 
     pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
@@ -82,9 +95,14 @@ impl Node {
     pub(crate) fn learn(&self, found: &Found, began: Instant) {
         let mut facts = self.facts();
         match found {
-            Found::File(Some(meta)) => facts.learn(meta, began),
-            Found::File(None) => facts.is_gone = false,
-            Found::Dir => (facts.is_gone, facts.fetched) = (false, Some(began)),
+            Found::File(Some(meta)) | Found::Link(Some(meta)) => facts.learn(meta, began),
+            Found::File(None) | Found::Link(None) => facts.is_gone = false,
+            Found::Dir(kept) => {
+                (facts.is_gone, facts.fetched) = (false, Some(began));
+                if let Some(kept) = kept {
+                    facts.learn_kept(*kept, began);
+                }
+            }
         }
     }
 
@@ -152,6 +170,12 @@ impl Facts {
         self.changed.is_some_and(|changed| began <= changed)
     }
 
+    /// Returns whether an object has other contents than these facts are about.
+    pub(crate) fn is_other(&self, found: &Found) -> bool {
+        let (Found::File(meta) | Found::Link(meta)) = found else { return true };
+        self.meta.as_ref().zip(meta.as_ref()).is_some_and(|(old, new)| !old.is_same(new))
+    }
+
     /// Takes the answer to a request that began at `began`, unless this mount changed the file
     /// meanwhile.
     pub(crate) fn learn(&mut self, meta: &Meta, began: Instant) {
@@ -160,17 +184,45 @@ impl Facts {
         }
         self.is_gone = false;
         self.fetched = Some(began);
-        match &self.meta {
-            Some(old) if old.is_same(meta) => {
-                if meta.has_etag {
-                    self.meta = Some(meta.clone());
-                }
+        let same = self.meta.as_ref().filter(|old| old.is_same(meta));
+        let (is_same, is_unwritten) = (same.is_some(), same.is_some_and(|old| old.modified == meta.modified));
+        match meta.kept {
+            Some(kept) => {
+                self.learn_kept(kept, began);
+                let age = prim::clock::now_ns().saturating_sub(meta.modified);
+                self.is_settled = i128::from(age) - began.elapsed().as_nanos() as i128 > SETTLED;
             }
-            _ => {
-                self.version += 1;
-                self.meta = Some(meta.clone());
-            }
+            None if is_unwritten && self.is_settled => self.kept_at = self.kept_at.map(|at| at.max(began)),
+            None if !is_same => self.kept_at = None,
+            None => {}
         }
+        self.version += u64::from(!is_same);
+        if !is_same || meta.has_etag {
+            self.meta = Some(meta.clone());
+        }
+    }
+
+    /// Takes the attributes in the answer to a request that began at `began`, unless this mount changed
+    /// them meanwhile.
+    fn learn_kept(&mut self, kept: Kept, began: Instant) {
+        if self.kept_at.is_none_or(|at| at <= began) {
+            (self.kept, self.kept_at) = (kept, Some(began));
+        }
+    }
+
+    /// Takes attributes that this mount has stored, perhaps with a new object, whose contents are the
+    /// same.
+    pub(crate) fn amended_to(&mut self, kept: Kept, meta: Option<Meta>) {
+        if let Some(meta) = meta {
+            let now = Some(Instant::now());
+            (self.changed, self.fetched, self.meta) = (now, now, Some(meta));
+        }
+        self.keep(kept);
+    }
+
+    /// Takes attributes that this mount has stored.
+    pub(crate) fn keep(&mut self, kept: Kept) {
+        (self.kept, self.kept_at, self.is_settled) = (kept, Some(Instant::now()), false);
     }
 
     /// Returns whether the buffer is still needed.
@@ -191,6 +243,9 @@ impl Facts {
         self.version += 1;
         self.is_gone = false;
         (self.changed, self.fetched) = (Some(Instant::now()), None);
+        if let Some(kept) = meta.kept {
+            self.keep(kept);
+        }
         self.meta = Some(meta);
     }
 }
@@ -200,7 +255,7 @@ mod tests {
     use super::*;
 
     fn meta(tag: &str) -> Meta {
-        Meta { size: 1, mtime: 0, tag: tag.into(), has_etag: true }
+        Meta { size: 1, modified: 0, tag: tag.into(), has_etag: true, kept: None }
     }
 
     #[test]

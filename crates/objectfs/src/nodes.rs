@@ -7,9 +7,9 @@
 //! # How it is locked
 //! By its owner.
 
-use crate::key::Key;
+use crate::key::{Key, LINK};
+use crate::meta::{Found, Kind};
 use crate::node::Node;
-
 use pathfs::NameTree;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) struct Nodes(Tree);
 
 impl Nodes {
     pub(crate) fn new() -> Self {
-        Self(Tree::new(Arc::new(Node::new(ROOT, true)), |dir| dir.facts().complete = None))
+        Self(Tree::new(Arc::new(Node::new(ROOT, Kind::Dir)), |dir| dir.facts().complete = None))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -38,8 +38,10 @@ impl Nodes {
     /// name its key.
     pub(crate) fn key(&self, id: u64) -> Option<Key> {
         let mut key = self.0.names_to(id)?.join("/");
-        if id != ROOT && self.get(id)?.is_dir {
-            key.push('/');
+        match self.get(id)?.kind {
+            Kind::Dir if id != ROOT => key.push('/'),
+            Kind::Link => key.push_str(LINK),
+            _ => {}
         }
         Key::new(key)
     }
@@ -56,17 +58,27 @@ impl Nodes {
 
     /// Returns the node of a name that the store has. Creates a new node if the name had none, or a
     /// node of the other kind.
-    pub(crate) fn known(&mut self, dir: u64, name: &str, is_dir: bool, is_cold: bool) -> Arc<Node> {
+    pub(crate) fn known(&mut self, dir: u64, name: &str, kind: Kind, is_cold: bool) -> Arc<Node> {
         let at = (dir, name);
-        if let Some((id, node)) = self.0.child(at).filter(|(_, node)| node.is_dir == is_dir) {
+        if let Some((id, node)) = self.0.child(at).filter(|(_, node)| node.kind == kind) {
             let node = node.clone();
             if !is_cold {
                 self.0.revive(id);
             }
             return node;
         }
-        let id = self.0.add(at, is_cold, |id| Arc::new(Node::new(id, is_dir)));
+        let id = self.0.add(at, is_cold, |id| Arc::new(Node::new(id, kind)));
         self.0.get(id).expect("it was added").clone()
+    }
+
+    /// Returns the node of a name that the store has, as [`Nodes::known`]. A link with another body is
+    /// another link.
+    pub(crate) fn found(&mut self, dir: u64, name: &str, found: &Found, is_cold: bool) -> Arc<Node> {
+        let is_other = |node: &Arc<Node>| node.kind == Kind::Link && node.facts().is_other(found);
+        if self.child(dir, name).is_some_and(is_other) {
+            self.remove(dir, name);
+        }
+        self.known(dir, name, found.kind(), is_cold)
     }
 
     /// Notes that a name was removed. The node of the name stays until the inode of the node is
@@ -94,8 +106,8 @@ mod tests {
     #[test]
     fn keys_of_directories_end_with_a_slash() {
         let mut nodes = Nodes::new();
-        let dir = nodes.known(ROOT, "dir", true, false).id;
-        let file = nodes.known(dir, "file", false, false).id;
+        let dir = nodes.known(ROOT, "dir", Kind::Dir, false).id;
+        let file = nodes.known(dir, "file", Kind::File, false).id;
         let key = |nodes: &Nodes, id| nodes.key(id).map(|key| key.path().to_owned());
         assert_eq!((key(&nodes, ROOT), key(&nodes, file)), (Some("/".into()), Some("dir/file".into())));
         nodes.rename((ROOT, "dir"), (ROOT, "moved"));
@@ -110,7 +122,7 @@ mod tests {
         nodes.get(ROOT).unwrap().facts().complete = Some(std::time::Instant::now());
         let mut number = 0;
         while nodes.get(ROOT).unwrap().facts().complete.is_some() {
-            nodes.known(ROOT, &number.to_string(), false, true);
+            nodes.known(ROOT, &number.to_string(), Kind::File, true);
             number += 1;
         }
         assert_eq!((nodes.len(), nodes.child(ROOT, "0").is_none()), (number, true));
@@ -119,8 +131,8 @@ mod tests {
     #[test]
     fn another_kind_under_the_name_is_another_node() {
         let mut nodes = Nodes::new();
-        let file = nodes.known(ROOT, "x", false, false).id;
-        let dir = nodes.known(ROOT, "x", true, false).id;
+        let file = nodes.known(ROOT, "x", Kind::File, false).id;
+        let dir = nodes.known(ROOT, "x", Kind::Dir, false).id;
         assert!(file != dir && nodes.key(file).is_none());
         assert_eq!(nodes.key(dir), Key::new("x/".into()));
     }

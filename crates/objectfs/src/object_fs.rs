@@ -7,7 +7,9 @@ use crate::buffer::Allowance;
 use crate::calls::Calls;
 use crate::deadline::Deadline;
 use crate::failures::Failures;
+use crate::kept::{Kept, kept_bits};
 use crate::key::Key;
+use crate::meta::Kind;
 use crate::node::{Facts, Node, left};
 use crate::nodes::{Nodes, ROOT};
 use crate::options::ObjectOptions;
@@ -21,8 +23,8 @@ use pathfs::HashOrder;
 use std::sync::{Arc, OnceLock};
 use vfs::{
     After, Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NAME_MAX, NameStore, NewInode, NewNode,
-    NextNames, Open, OpenFlags, Opened, Opens, OwnNames, Position, Rename, Request, S_IFDIR, S_IFREG, SetAttr, StatFs,
-    Valid, Want, Written,
+    NextNames, Open, OpenFlags, Opened, Opens, OwnNames, Position, Rename, Request, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG,
+    SetAttr, StatFs, Valid, Want, Written,
 };
 
 /// The free bytes that `statfs` reports: a store has no limit, but programs look for one.
@@ -69,9 +71,9 @@ impl ObjectFs {
     #[cfg(feature = "s3")]
     pub fn in_bucket(bucket: &Bucket, options: ObjectOptions) -> Result<Self, BucketError> {
         let calls = Calls::default();
-        let (operator, transport) = bucket.operator(options.timeout, &calls)?;
+        let (operator, transport) = bucket.operator(&options, &calls)?;
         let mut store = Store::new(operator, &options, calls).map_err(BucketError::Threads)?;
-        store.transport = Some(transport);
+        (store.transport, store.keeps) = (Some(transport), options.keeps_attributes);
         Ok(Self::over(store, options))
     }
 
@@ -135,30 +137,63 @@ impl ObjectFs {
         self.nodes.lock().key(node).ok_or(Errno::ESTALE)
     }
 
-    /// Returns the attributes that all directories have.
-    pub(crate) fn dir_attr(&self, node: u64) -> Attr {
-        let (uid, gid) = self.options.owner;
-        let (atime, mtime, ctime) = (self.began, self.began, self.began);
+    /// Returns the attributes of a directory.
+    fn dir_attr(&self, node: u64, kept: &Kept) -> Attr {
         // One link, as in other file systems that do not count subdirectories.
-        Attr { ino: node, mode: S_IFDIR | 0o755, nlink: 1, uid, gid, atime, mtime, ctime, ..Attr::default() }
+        let attr = Attr { ino: node, mode: S_IFDIR | 0o755, nlink: 1, ..Attr::default() };
+        self.with_kept(attr, kept, self.began)
     }
 
     /// Returns the attributes of a node, as far as the node has them.
     pub(crate) fn attr(&self, node: &Node, facts: &Facts) -> Attr {
+        let kept = facts.local.map_or(facts.kept, |local| local.kept);
         if node.is_dir {
-            return self.dir_attr(node.id);
+            return self.dir_attr(node.id, &kept);
         }
+        let stored = facts.meta.as_ref().map(|meta| (meta.size, meta.modified));
+        let size = facts.local.map(|local| local.size).or(stored.map(|stored| stored.0)).unwrap_or(0);
+        let (nlink, blocks) = (u32::from(!facts.is_nameless), size.div_ceil(512));
+        let (mode, kept) = match node.kind {
+            Kind::Link => (S_IFLNK | 0o777, Kept { mode: None, ..kept }),
+            _ => (S_IFREG | 0o644, kept),
+        };
+        let attr = Attr { ino: node.id, mode, nlink, size, blocks, ..Attr::default() };
+        self.with_kept(attr, &kept, stored.map_or(self.began, |stored| stored.1))
+    }
+
+    /// Puts the attributes of an object's metadata over the ones that an object without them has.
+    fn with_kept(&self, attr: Attr, kept: &Kept, modified: i64) -> Attr {
+        let mtime = kept.mtime.unwrap_or(modified);
+        let (atime, ctime) = (kept.atime.unwrap_or(mtime), kept.ctime.unwrap_or(modified));
+        let mode = kept.mode.map_or(attr.mode, |mode| attr.mode & S_IFMT | mode & kept_bits(attr.is_dir()));
         let (uid, gid) = self.options.owner;
-        let stored = facts.meta.as_ref().map(|meta| (meta.size, meta.mtime));
-        let (size, mtime) = facts.local.map(|local| (local.size, local.mtime)).or(stored).unwrap_or((0, self.began));
-        let (mode, nlink, blocks) = (S_IFREG | 0o644, u32::from(!facts.is_nameless), size.div_ceil(512));
-        let (atime, ctime) = (mtime, mtime);
-        Attr { ino: node.id, mode, nlink, uid, gid, size, blocks, atime, mtime, ctime, ..Attr::default() }
+        let owner = self.keeps_owners().then(|| (kept.uid.unwrap_or(uid), kept.gid.unwrap_or(gid)));
+        let (uid, gid) = owner.unwrap_or((uid, gid));
+        Attr { mode, uid, gid, atime, mtime, ctime, ..attr }
+    }
+
+    /// Returns whether objects keep their owners: if root owns the tree.
+    pub(crate) fn keeps_owners(&self) -> bool {
+        self.store.keeps && self.options.owner.0 == 0
+    }
+
+    /// Returns whether the facts about a name are valid, its attributes included.
+    pub(crate) fn is_known(&self, facts: &Facts) -> bool {
+        facts.local.is_some() || !self.left(facts).is_zero()
+    }
+
+    /// Returns for how long the facts about a name are valid, its attributes included.
+    fn left(&self, facts: &Facts) -> Duration {
+        if facts.local.is_some() {
+            return self.ttl;
+        }
+        let kept = if self.store.keeps { left(facts.kept_at, self.ttl) } else { Duration::MAX };
+        left(facts.fetched, self.ttl).min(kept)
     }
 
     /// Returns a node as an answer about its name.
     pub(crate) fn new_inode(&self, node: &Node, facts: &Facts) -> NewInode {
-        let left = if facts.local.is_some() { self.ttl } else { left(facts.fetched, self.ttl) };
+        let left = self.left(facts);
         let valid = Valid::For(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
         NewInode { node: node.id, attr: self.attr(node, facts), valid, ..NewInode::default() }
     }
@@ -174,7 +209,12 @@ impl FileSystem for ObjectFs {
     }
 
     fn root(&self) -> NewInode {
-        NewInode { node: ROOT, attr: self.dir_attr(ROOT), valid: Valid::UntilInvalidated, ..NewInode::default() }
+        NewInode {
+            node: ROOT,
+            attr: self.dir_attr(ROOT, &Kept::default()),
+            valid: Valid::UntilInvalidated,
+            ..NewInode::default()
+        }
     }
 
     fn traits(&self) -> FsTraits {
@@ -204,7 +244,11 @@ impl FileSystem for ObjectFs {
 
     fn create(&self, request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
         let name = name.ok_or(Errno::EOPNOTSUPP)?;
-        self.make(Deadline::of(request), dir.node(), name, &mut new.attr)
+        self.make(Deadline::of(request), dir.node(), name, new)
+    }
+
+    fn read_link(&self, request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno> {
+        self.link_body(Deadline::of(request), &*self.node(inode)?)
     }
 
     fn link(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<After, Errno> {

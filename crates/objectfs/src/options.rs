@@ -26,7 +26,14 @@ pub struct ObjectOptions {
     /// Directories are renamed by a copy of everything below them; without this option such a
     /// rename fails with `EOPNOTSUPP`.
     pub copies_directories: bool,
-    /// User and group of all files.
+    /// Modes, times and owners that programs set are kept in the metadata of the objects. Listings do not
+    /// have them, so the attributes of each file need a request. Only in a bucket of S3; else, and without
+    /// this option, such changes fail with `EPERM`.
+    pub keeps_attributes: bool,
+    /// Objects whose names end with `.rclonelink` stand for symbolic links, as rclone writes them; without
+    /// this option symbolic links fail with `EOPNOTSUPP`.
+    pub symlinks: bool,
+    /// User and group of all files; with `keeps_attributes` and the user 0, of files whose objects do not keep their owners.
     pub owner: (u32, u32),
 }
 
@@ -42,6 +49,8 @@ impl Default for ObjectOptions {
             timeout: Duration::from_secs(20),
             retries: 3,
             copies_directories: false,
+            keeps_attributes: true,
+            symlinks: false,
             owner: (geteuid().as_raw(), getegid().as_raw()),
         }
     }

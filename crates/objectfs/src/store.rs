@@ -11,9 +11,10 @@ use crate::buffer::Allowance;
 use crate::calls::{Calls, Counted};
 use crate::deadline::Deadline;
 use crate::errors::errno_of;
-use crate::key::{Key, is_name};
+use crate::kept::Kept;
+use crate::key::{Key, LINK, is_name};
 use crate::limits::MAX_KEY;
-use crate::meta::Meta;
+use crate::meta::{Found, Meta};
 use crate::options::ObjectOptions;
 use crate::window::{Answer, Reading};
 use core::fmt;
@@ -25,9 +26,8 @@ use futures::future::{Either, select};
 use futures::{FutureExt, StreamExt};
 use opendal::layers::{RetryEvent, RetryLayer};
 use opendal::options::WriteOptions;
-use opendal::{Buffer, Capability, EntryMode, Error, ErrorKind, Lister, Metadata, Operator};
+use opendal::{Capability, EntryMode, Error, ErrorKind, Lister, Metadata, Operator};
 use prim::seed::random_u64;
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -37,18 +37,15 @@ use vfs::Errno;
 /// The user metadata of an object that has the random value of the call which created the object.
 const CREATED: &str = "lightfoot-created";
 
-/// An object, or a prefix of some objects.
-#[derive(Clone, Debug)]
-pub(crate) enum Found {
-    /// An object. `None`: the store listed it without attributes.
-    File(Option<Meta>),
-    Dir,
-}
+/// How many requests for attributes are made at a time.
+const STATS: usize = 32;
 
-impl Found {
-    pub(crate) fn is_dir(&self) -> bool {
-        matches!(self, Self::Dir)
-    }
+/// The beginning of a listing of a directory.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Below {
+    pub(crate) has_marker: bool,
+    /// Whether anything but the marker is below the directory.
+    pub(crate) has_names: bool,
 }
 
 /// A name in a listing.
@@ -70,6 +67,10 @@ pub(crate) struct Names {
 pub(crate) struct Store {
     pub(crate) operator: Operator,
     pub(crate) can: Capability,
+    /// Whether objects keep the attributes of files in their metadata.
+    pub(crate) keeps: bool,
+    /// Whether some objects stand for symbolic links.
+    hinto_links: bool,
     pub(crate) runtime: Runtime,
     /// The most bytes of a file: [`ObjectOptions::max_file`].
     pub(crate) max_file: u64,
@@ -110,6 +111,8 @@ impl Store {
         Ok(Self {
             operator,
             can,
+            keeps: false,
+            hinto_links: options.symlinks,
             runtime,
             max_file,
             allowance,
@@ -165,31 +168,54 @@ impl Store {
 
     /// Returns the object `key`, or `None` if there is none.
     pub(crate) fn stat(&self, until: Deadline, key: &Key) -> Result<Option<Found>, Errno> {
-        self.calls.count(Counted::Stat);
-        match self.ask(until, self.operator.stat(key.path())) {
-            Ok(metadata) if metadata.is_dir() => Ok(Some(Found::Dir)),
-            Ok(metadata) => Ok(Some(Found::File(Some(meta_of(&metadata, metadata.content_length()))))),
-            Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
-            Err(errno) => Err(errno),
-        }
+        self.stat_many(until, vec![key.clone()])?.pop().unwrap_or(Ok(None))
     }
 
-    /// Returns whether anything is below the prefix `dir`. With `beside_marker`, the marker of `dir`
-    /// does not count.
-    pub(crate) fn has_names(&self, until: Deadline, dir: &Key, beside_marker: bool) -> Result<bool, Errno> {
+    /// Returns the objects with these keys, as [`Store::stat`], some at a time. The key of a directory is
+    /// the one of its marker: the directory need not have one.
+    ///
+    /// # Errors
+    /// The caller left, before all answers arrived.
+    pub(crate) fn stat_many(
+        &self,
+        until: Deadline,
+        keys: Vec<Key>,
+    ) -> Result<Vec<Result<Option<Found>, Errno>>, Errno> {
+        self.calls.add(Counted::Stat, keys.len() as u64);
+        let all = futures::stream::iter(keys).map(|key| async move {
+            let found = if key.is_dir() { self.find_marker(&key).await } else { self.find_object(&key).await };
+            match found.map_err(|error| note(&self.calls, &error)) {
+                Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+                found => found.map(Some),
+            }
+        });
+        self.wait(until, all.buffered(STATS).collect())
+    }
+
+    async fn find_object(&self, key: &Key) -> opendal::Result<Found> {
+        let metadata = self.operator.stat(key.path()).await?;
+        let kept = if self.keeps { Kept::of(&metadata) } else { Kept::default() };
+        let meta = Meta { kept: Some(kept), ..meta_of(&metadata, metadata.content_length()) };
+        Ok(if metadata.is_dir() { Found::Dir(None) } else { Found::File(Some(meta)) })
+    }
+
+    /// Returns what is below the prefix `dir`, as far as two names show that.
+    pub(crate) fn below(&self, until: Deadline, dir: &Key) -> Result<Below, Errno> {
         self.calls.count(Counted::List);
         let first = async {
             let mut list = self.operator.lister_with(dir.path()).limit(2).await?;
-            while let Some(entry) = list.next().await {
-                if !(beside_marker && is_same(entry?.path(), dir.path())) {
-                    return Ok(true);
-                }
+            let mut below = Below::default();
+            // The marker is on the first page, but OpenDAL returns prefixes before objects.
+            for _ in 0..2 {
+                let Some(entry) = list.next().await else { break };
+                let is_marker = is_same(entry?.path(), dir.path());
+                (below.has_marker, below.has_names) = (below.has_marker | is_marker, below.has_names | !is_marker);
             }
-            Ok(false)
+            Ok(below)
         };
         match self.ask(until, first) {
-            Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(false),
-            has => has,
+            Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(Below::default()),
+            below => below,
         }
     }
 
@@ -263,36 +289,50 @@ impl Store {
         }
     }
 
-    /// Creates the empty object `key`. Fails with `EEXIST` if there is one, where the store checks
-    /// that.
-    pub(crate) fn create(&self, until: Deadline, key: &Key) -> Result<Meta, Errno> {
+    /// Creates the object `key`. Fails with `EEXIST` if there is one, where the store checks that.
+    pub(crate) fn create(&self, until: Deadline, key: &Key, contents: &[u8], kept: Kept) -> Result<Meta, Errno> {
         self.calls.count(Counted::Write);
         // A repeated request finds the object that the first one made, if the first reply was lost.
         let mark = format!("{:016x}{:016x}", random_u64(), random_u64());
-        let marks = self.can.write_with_user_metadata.then(|| HashMap::from([(CREATED.to_owned(), mark.clone())]));
+        let kept = self.storable(kept);
+        let marks = || kept.pairs(false).into_iter().chain([(CREATED.to_owned(), mark.clone())]).collect();
+        let user_metadata = self.can.write_with_user_metadata.then(marks);
         let if_not_exists = self.can.write_with_if_not_exists;
-        let options = WriteOptions { if_not_exists, user_metadata: marks, ..WriteOptions::default() };
-        match self.ask(until, self.operator.write_options(key.path(), Buffer::new(), options)) {
-            Ok(written) => Ok(written_meta(&written, 0)),
+        let options = WriteOptions { if_not_exists, user_metadata, ..WriteOptions::default() };
+        let size = contents.len() as u64;
+        match self.ask(until, self.operator.write_options(key.path(), contents.to_vec(), options)) {
+            Ok(written) => Ok(written_meta(&written, size, kept)),
             Err(Errno::EEXIST) if if_not_exists => {
                 let found = self.ask(until, self.operator.stat(key.path()))?;
                 let is_ours = found.user_metadata().and_then(|of| of.get(CREATED)) == Some(&mark);
-                if is_ours { Ok(meta_of(&found, found.content_length())) } else { Err(Errno::EEXIST) }
+                let meta = || Meta { kept: Some(kept), ..meta_of(&found, found.content_length()) };
+                if is_ours { Ok(meta()) } else { Err(Errno::EEXIST) }
             }
             Err(errno) => Err(errno),
         }
     }
 
-    /// Creates the marker of the directory `dir`.
-    pub(crate) fn mark(&self, until: Deadline, dir: &Key) -> Result<(), Errno> {
-        self.calls.count(Counted::Write);
-        self.ask(until, self.operator.create_dir(dir.path()))
+    /// Returns the attributes as far as the metadata of objects keep them.
+    pub(crate) fn storable(&self, kept: Kept) -> Kept {
+        if self.keeps { kept } else { Kept::default() }
     }
 
     /// Removes the object, or the marker, `key`.
     pub(crate) fn delete(&self, until: Deadline, key: &Key) -> Result<(), Errno> {
         self.calls.count(Counted::Delete);
         self.ask(until, self.operator.delete(key.path()))
+    }
+
+    /// Returns the name of the symbolic link for which an object of this name stands.
+    pub(crate) fn link_name<'n>(&self, name: &'n str) -> Option<&'n str> {
+        name.strip_suffix(LINK).filter(|_| self.hinto_links)
+    }
+
+    /// Returns the symbolic link `path` in `dir`.
+    pub(crate) fn find_link(&self, until: Deadline, dir: &Key, path: &str) -> Result<Option<Found>, Errno> {
+        let key = dir.link(path).filter(|_| self.hinto_links);
+        let found = key.map_or(Ok(None), |key| self.stat(until, &key))?;
+        Ok(found.map(Found::into_link))
     }
 
     /// Returns the key of an object that the store listed. `None`: no request can name it.
@@ -322,8 +362,13 @@ impl Store {
             }
             let Some(key) = self.key(path) else { continue };
             let name = key.below(dir).unwrap_or_default().trim_end_matches('/');
+            let found = found(&metadata);
+            let (name, found) = match self.link_name(name) {
+                Some(link) if !found.is_dir() => (link, found.into_link()),
+                _ => (name, found),
+            };
             if is_name(name) {
-                names.names.push(ListedName { name: name.into(), found: found(&metadata) });
+                names.names.push(ListedName { name: name.into(), found });
             }
         }
         Ok(names)
@@ -352,7 +397,7 @@ fn is_same(one: &str, other: &str) -> bool {
 
 fn found(metadata: &Metadata) -> Found {
     match metadata.mode() {
-        EntryMode::DIR => Found::Dir,
+        EntryMode::DIR => Found::Dir(None),
         _ => Found::File(metadata.last_modified().is_some().then(|| meta_of(metadata, metadata.content_length()))),
     }
 }
@@ -361,18 +406,18 @@ fn meta_of(metadata: &Metadata, size: u64) -> Meta {
     let modified = metadata.last_modified().map(std::time::SystemTime::from);
     let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
     // Listings have milliseconds, attributes of one object seconds: a file must have one time.
-    let mtime = i64::try_from(since.as_secs()).unwrap_or(0).saturating_mul(1_000_000_000);
+    let modified = i64::try_from(since.as_secs()).unwrap_or(0).saturating_mul(1_000_000_000);
     let etag = metadata.etag();
     let tag = etag.map_or_else(|| format!("{} {}", since.as_nanos(), size), str::to_owned);
-    Meta { size, mtime, tag: tag.into(), has_etag: etag.is_some() }
+    Meta { size, modified, tag: tag.into(), has_etag: etag.is_some(), kept: None }
 }
 
 /// Returns the attributes of an object that was just written. The store returns at most the tag of
 /// the object, not its time.
-pub(crate) fn written_meta(metadata: &Metadata, size: u64) -> Meta {
+pub(crate) fn written_meta(metadata: &Metadata, size: u64, kept: Kept) -> Meta {
     let now = prim::clock::now_ns();
     let meta = meta_of(metadata, size);
-    Meta { mtime: now - now.rem_euclid(1_000_000_000), ..meta }
+    Meta { modified: now - now.rem_euclid(1_000_000_000), kept: Some(kept), ..meta }
 }
 
 impl fmt::Debug for Store {

@@ -3,6 +3,7 @@
 use crate::buffer::{Buffer as WriteBuffer, Piece};
 use crate::calls::Counted;
 use crate::deadline::Deadline;
+use crate::kept::Kept;
 use crate::key::Key;
 use crate::limits::{PART, copied_part};
 use crate::meta::Meta;
@@ -70,13 +71,19 @@ impl Store {
     }
 
     /// Reads a range of an object. Returns `Ok(None)` if another program has replaced the object.
-    fn read(&self, until: Deadline, key: &Key, meta: &Meta, range: Range<u64>) -> Result<Option<Buffer>, Errno> {
+    pub(crate) fn read(
+        &self,
+        until: Deadline,
+        key: &Key,
+        meta: &Meta,
+        range: Range<u64>,
+    ) -> Result<Option<Buffer>, Errno> {
         let reading = self.start(key, meta, range);
         self.finish(until, &reading).inspect_err(|_| reading.abort.abort())
     }
 
     /// Writes the whole object `key`: the contents of a buffer, whose base is the object `from`. Returns
-    /// the attributes of the new object. With `is_same`, replaces only the version that is the base.
+    /// the report of the new object, with the attributes `kept`. If both are one object, replaces only the version that is the base.
     ///
     /// # Errors
     /// `ESTALE`: another program has replaced the object.
@@ -85,14 +92,16 @@ impl Store {
         until: Deadline,
         (from, key): (&Key, &Key),
         buffer: &mut WriteBuffer,
-        is_same: bool,
+        kept: Kept,
     ) -> Result<Meta, Errno> {
         self.calls.count(Counted::Write);
         let len = buffer.len();
         let base = buffer.origin.as_ref().map(|(meta, _)| meta.clone());
         let condition =
-            base.as_ref().filter(|_| is_same && self.can.write_with_if_match).map(|meta| meta.tag.to_string());
-        let options = WriteOptions { if_match: condition, concurrent: 4, ..WriteOptions::default() };
+            base.as_ref().filter(|_| from == key && self.can.write_with_if_match).map(|meta| meta.tag.to_string());
+        let kept = self.storable(kept);
+        let user_metadata = self.keeps.then(|| kept.pairs(false));
+        let options = WriteOptions { if_match: condition, user_metadata, concurrent: 4, ..WriteOptions::default() };
         let written = if len <= PART as u64 {
             let mut bytes = vec![0; usize::try_from(len).map_err(|_| Errno::EFBIG)?];
             for piece in buffer.pieces(0..len) {
@@ -114,7 +123,7 @@ impl Store {
         };
         // `EEXIST` of the PUT, or of a copy of the base.
         let stale = |errno| if errno == Errno::EEXIST { Errno::ESTALE } else { errno };
-        written.map(|written| written_meta(&written, len)).map_err(stale)
+        written.map(|written| written_meta(&written, len, kept)).map_err(stale)
     }
 
     fn put_parts(

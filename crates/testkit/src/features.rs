@@ -33,6 +33,8 @@ pub struct Features {
     /// Whether modes, owners and times are stored; if false, changes fail with `EPERM`, and a new
     /// file may get another mode than was requested.
     pub keeps_attributes: bool,
+    /// Whether modes can have set-user-ID and set-group-ID bits; if false, they are not tested.
+    pub set_ids: bool,
     /// Whether ACLs are stored and obeyed; if false, ACLs are not tested.
     pub acls: bool,
     /// Whether the links of a directory count its subdirectories; if false, a directory has 1 link.
@@ -93,6 +95,7 @@ impl Features {
             open_unlinked: true,
             open_replaced: true,
             keeps_attributes: true,
+            set_ids: true,
             acls: true,
             counts_subdirectories: true,
             allocate: true,

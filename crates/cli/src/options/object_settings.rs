@@ -10,6 +10,10 @@ pub(crate) struct ObjectSettings {
     pub(crate) region: Option<String>,
     /// Bytes of contents that are cached.
     pub(crate) cache_bytes: Option<u64>,
+    /// Objects do not keep attributes: listings are enough.
+    pub(crate) without_attributes: bool,
+    /// Some objects stand for symbolic links.
+    pub(crate) symlinks: bool,
     /// Directories are renamed by copies.
     pub(crate) copies_directories: bool,
     /// How long one try of a request may take.

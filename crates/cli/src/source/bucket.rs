@@ -68,6 +68,8 @@ mod built_in {
             cache_bytes: settings.cache_bytes.unwrap_or(usual.cache_bytes),
             timeout: settings.timeout.unwrap_or(usual.timeout),
             copies_directories: settings.copies_directories,
+            keeps_attributes: !settings.without_attributes,
+            symlinks: settings.symlinks,
             ..usual
         };
         let fs = ObjectFs::in_bucket(&bucket, options).map_err(|error| failed(error.to_string()))?;

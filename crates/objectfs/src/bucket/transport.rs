@@ -13,6 +13,8 @@ use super::cursor::Cursor;
 use super::page;
 use super::uploads::{Upload, Uploads, are_old, old_uploads};
 use crate::calls::{Calls, Counted};
+use crate::options::ObjectOptions;
+use backon::{ExponentialBuilder, Retryable};
 use core::net::IpAddr;
 use core::time::Duration;
 use futures::stream;
@@ -37,7 +39,7 @@ const MAX_ERROR: u64 = 64 << 10;
 const MAX_METADATA: usize = 16 << 10;
 
 /// The beginning of the names of an object's metadata.
-const METADATA: &str = "x-amz-meta-";
+pub(super) const METADATA: &str = "x-amz-meta-";
 
 /// How many times the timeout the completion of an upload may take.
 const LONGEST_END: u32 = 15;
@@ -49,7 +51,7 @@ const SLOWEST: u64 = 32 << 10;
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The characters that a path cannot have.
-const IN_PATH: &AsciiSet = &ESCAPED.remove(b'/');
+pub(super) const IN_PATH: &AsciiSet = &ESCAPED.remove(b'/');
 
 type Request = http::Request<Buffer>;
 type Response = http::Response<HttpBody>;
@@ -62,6 +64,10 @@ pub(crate) struct Transport {
     signer: Option<Signer<Credential>>,
     /// How long the head of an answer may take, and an answer without contents as a whole.
     timeout: Duration,
+    /// Further tries of the requests that this layer makes by itself.
+    retries: usize,
+    /// The name of the bucket.
+    pub(super) bucket: Arc<str>,
     /// Whether requests to other machines must be encrypted.
     is_encrypted: bool,
     calls: Calls,
@@ -85,16 +91,18 @@ enum Answer {
 
 impl Transport {
     /// Returns the layer for a server at `endpoint`. It does not sign.
-    pub(crate) fn new(endpoint: Option<&str>, timeout: Duration, calls: Calls) -> reqwest::Result<Self> {
+    pub(crate) fn new(endpoint: Option<&str>, options: &ObjectOptions, calls: Calls) -> reqwest::Result<Self> {
         let client = reqwest::Client::builder()
-            .connect_timeout(timeout.min(Duration::from_secs(10)))
+            .connect_timeout(options.timeout.min(Duration::from_secs(10)))
             .redirect(redirect::Policy::none())
             .build()?;
         let is_encrypted = endpoint.is_none_or(|endpoint| !endpoint.starts_with("http://"));
         Ok(Self {
             inner: ReqwestTransport::new(client),
             signer: None,
-            timeout,
+            timeout: options.timeout,
+            retries: options.retries,
+            bucket: "".into(),
             is_encrypted,
             calls,
             uploads: Uploads::default(),
@@ -102,8 +110,8 @@ impl Transport {
         })
     }
 
-    /// Returns the layer that signs, with `keys`, or with the credentials of the environment.
-    pub(crate) fn signing(self, region: &str, keys: Option<(&str, &str)>) -> Self {
+    /// Returns the layer for a bucket, which signs, with `keys`, or with the credentials of the environment.
+    pub(crate) fn signing(self, bucket: &str, region: &str, keys: Option<(&str, &str)>) -> Self {
         let context = Context::new()
             .with_file_read(TokioFileRead)
             .with_env(OsEnv)
@@ -113,12 +121,12 @@ impl Transport {
             chain = chain.push_front(StaticCredentialProvider::new(access_key, secret_key));
         }
         let signer = Signer::new(context, chain, RequestSigner::new("s3", region));
-        Self { signer: Some(signer), ..self }
+        Self { signer: Some(signer), bucket: bucket.into(), ..self }
     }
 
     /// Aborts the uploads in parts of the object, or of the objects below the prefix, `key`.
     pub(crate) async fn abort(&self, key: &str) {
-        let Some(uri) = self.place.get().and_then(|place| uri_of(place, key)) else { return };
+        let Some(uri) = self.uri(key) else { return };
         let path = uri.path();
         let is_of = |of: &str| of == path || key.ends_with('/') && of.starts_with(path);
         for upload in self.uploads.of(is_of) {
@@ -130,7 +138,11 @@ impl Transport {
 
     async fn abort_upload(&self, upload: &Upload) -> opendal::Result<()> {
         let id = utf8_percent_encode(&upload.id, ESCAPED);
-        self.request(Method::DELETE, with_query(upload.uri.clone(), &format!("uploadId={id}"))?).await.map(drop)
+        let uri = with_query(upload.uri.clone(), &format!("uploadId={id}"))?;
+        match self.send(Method::DELETE, uri, HeaderMap::new()).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            sent => sent.map(drop),
+        }
     }
 
     /// Aborts the uploads below the prefix `prefix` in which nothing has happened for a day: programs
@@ -141,11 +153,11 @@ impl Transport {
     pub(crate) async fn abort_old(&self, prefix: &str) -> opendal::Result<()> {
         let Some(place) = self.place.get() else { return Ok(()) };
         let query = format!("uploads&prefix={}", utf8_percent_encode(prefix, ESCAPED));
-        let listed = self.request(Method::GET, with_query(place.clone(), &query)?).await?;
+        let (_, listed) = self.send(Method::GET, with_query(place.clone(), &query)?, HeaderMap::new()).await?;
         for (key, id) in old_uploads(&listed) {
             let Some(uri) = uri_of(place, &key) else { continue };
             let query = format!("uploadId={}", utf8_percent_encode(&id, ESCAPED));
-            let parts = self.request(Method::GET, with_query(uri.clone(), &query)?).await?;
+            let (_, parts) = self.send(Method::GET, with_query(uri.clone(), &query)?, HeaderMap::new()).await?;
             if key.starts_with(prefix) && are_old(&parts) {
                 tracing::info!(key, "an unfinished upload is aborted: nothing has happened in it for a day");
                 self.abort_upload(&Upload { uri, id }).await?;
@@ -154,15 +166,34 @@ impl Transport {
         Ok(())
     }
 
-    /// Makes a request without a body. Returns the body of the answer.
-    async fn request(&self, method: Method, uri: http::Uri) -> opendal::Result<Vec<u8>> {
-        let mut request = Request::new(Buffer::new());
-        (*request.method_mut(), *request.uri_mut()) = (method, uri);
-        let (head, mut body) = self.fetch(request).await?.into_parts();
-        match head.status {
-            status if status.is_success() || status == StatusCode::NOT_FOUND => Ok(body.to_buffer().await?.to_vec()),
-            status => Err(Error::new(ErrorKind::Unexpected, format!("the store answers with the status {status}"))),
-        }
+    /// Makes a request without a body, and repeats it after an error that may pass. Returns the heads
+    /// and the body of the answer.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        uri: http::Uri,
+        headers: HeaderMap,
+    ) -> opendal::Result<(HeaderMap, Vec<u8>)> {
+        let once = || async {
+            let mut request = Request::new(Buffer::new());
+            (*request.method_mut(), *request.uri_mut()) = (method.clone(), uri.clone());
+            request.headers_mut().clone_from(&headers);
+            let (head, mut body) = self.fetch(request).await?.into_parts();
+            let body = body.to_buffer().await?.to_vec();
+            if head.status.is_success() && !is_error(&body) {
+                return Ok((head.headers, body));
+            }
+            Err(refused(head.status))
+        };
+        let pauses = ExponentialBuilder::default().with_min_delay(Duration::from_millis(100));
+        let pauses = pauses.with_max_delay(Duration::from_secs(2)).with_max_times(self.retries).with_jitter();
+        let note = |_: &Error, _| _ = self.calls.count(Counted::Retry);
+        once.retry(pauses).when(Error::is_temporary).notify(note).await
+    }
+
+    /// Returns the URL of an object; `None` before the first listing.
+    pub(crate) fn uri(&self, key: &str) -> Option<http::Uri> {
+        self.place.get().and_then(|place| uri_of(place, key))
     }
 
     /// Signs a request, if this layer signs.
@@ -243,7 +274,7 @@ impl HttpTransport for Transport {
             }
             Answer::Begin => self.uploads.begin(uri, &bytes),
             // The status of an error can be 200.
-            Answer::End(id) if !bytes.windows(6).any(|word| word == b"<Error") => self.uploads.end(&id),
+            Answer::End(id) if !is_error(&bytes) => self.uploads.end(&id),
             _ => {}
         }
         head.headers.remove(CONTENT_LENGTH);
@@ -333,6 +364,26 @@ fn drop_absurd(headers: &mut HeaderMap) {
             headers.remove(&name);
         }
     }
+}
+
+/// Returns whether the body of an answer is an error, whatever its status is.
+fn is_error(body: &[u8]) -> bool {
+    body.windows(6).any(|word| word == b"<Error")
+}
+
+/// Returns the error of an answer with this status, which can be 200.
+#[cold]
+fn refused(status: StatusCode) -> Error {
+    let (kind, is_temporary) = match status.as_u16() {
+        401 | 403 => (ErrorKind::PermissionDenied, false),
+        404 => (ErrorKind::NotFound, false),
+        409 => (ErrorKind::Conflict, false),
+        412 => (ErrorKind::ConditionNotMatch, false),
+        429 => (ErrorKind::RateLimited, true),
+        501 => (ErrorKind::Unsupported, false),
+        code => (ErrorKind::Unexpected, code == 200 || code >= 500),
+    };
+    Error::new(kind, format!("the store answers with the status {status}")).with_temporary(is_temporary)
 }
 
 /// Returns the error for an answer that names another server.

@@ -1,7 +1,8 @@
 //! The file system over a real server for S3: what it requests, what others see of it, and what it does when the server fails.
 
+mod attributes;
 mod hostile;
-mod server;
+pub(crate) mod server;
 mod stranger;
 mod writes;
 
@@ -39,6 +40,11 @@ fn mount_with(server: &Server, prefix: &str, options: ObjectOptions) -> Mounted 
 
 fn mount(server: &Server, ttl: Duration) -> Mounted {
     mount_with(server, "", ObjectOptions { ttl, ..ObjectOptions::default() })
+}
+
+/// A mount for which listings are enough.
+fn mount_plain(server: &Server) -> Mounted {
+    mount_with(server, "", ObjectOptions { ttl: LONG, keeps_attributes: false, ..ObjectOptions::default() })
 }
 
 fn read_all(file: &OpenFile, step: usize) -> Result<Vec<u8>, Errno> {
@@ -132,12 +138,12 @@ fn files_are_objects_and_directories_are_prefixes() {
 #[test]
 fn what_objects_cannot_do_is_refused() {
     let server = Server::start();
-    let mounted = mount(&server, LONG);
+    let mounted = mount_plain(&server);
     mounted.at.mkdir(Base::CWD, b"/dir", 0o755).unwrap();
     mounted.write("/file", b"text").unwrap();
     let set = |set: SetAttr| mounted.at.set_attr(Base::CWD, b"/file", true, &set);
     let attr = mounted.at.attr(Base::CWD, b"/file", true).unwrap();
-    assert_eq!(mounted.rename("/dir", "/other"), Err(Errno::EOPNOTSUPP));
+    assert_eq!(mounted.rename("/dir", "/other"), Err(Errno::EXDEV), "`mv` copies");
     assert_eq!(mounted.at.link(PathAt::cwd(b"/file"), PathAt::cwd(b"/link"), false), Err(Errno::EOPNOTSUPP));
     assert_eq!(mounted.at.symlink(b"file", Base::CWD, b"/link"), Err(Errno::EOPNOTSUPP));
     for kind in [S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK] {
@@ -158,14 +164,17 @@ fn what_objects_cannot_do_is_refused() {
 fn a_cold_path_of_eight_names_is_one_request() {
     let server = Server::start();
     mount(&server, LONG).write_tree("/a/b/c/d/e/f/g", "file");
-    let mounted = mount(&server, LONG);
+    let mounted = mount_plain(&server);
     let (requests, size) = mounted.count(|| mounted.size("/a/b/c/d/e/f/g/file"));
     assert_eq!((requests, size), (1, Ok(4)));
     let (requests, found) = mounted.count(|| mounted.read("/a/b/c/d/e/f/g/file"));
     assert_eq!((requests, found), (1, Ok(b"text".to_vec())), "only the contents");
-    let cold = mount(&server, LONG);
+    let cold = mount_plain(&server);
     let (requests, attr) = cold.count(|| cold.at.attr(Base::CWD, b"/a/b/c/d/e/f/g", true));
     assert!(requests <= 2 && attr.unwrap().is_dir(), "{requests}");
+    let keeping = mount(&server, LONG);
+    let (requests, size) = keeping.count(|| keeping.size("/a/b/c/d/e/f/g/file"));
+    assert_eq!((requests, size), (8, Ok(4)), "and the markers, at a time");
 }
 
 impl Mounted {
@@ -193,7 +202,7 @@ fn ten_thousand_objects_cost_one_listing_for_each_directory() {
         std::fs::write(server.object(&format!("tree/d{dir}/f{file}")), b"contents").unwrap();
     }
     // As `find -size`: each directory is listed, and attributes of each name are used.
-    let mounted = mount(&server, LONG);
+    let mounted = mount_plain(&server);
     let (requests, found) = mounted.count(|| {
         let mut found = 0;
         for dir in mounted.names("/tree").unwrap() {
@@ -211,7 +220,7 @@ fn ten_thousand_objects_cost_one_listing_for_each_directory() {
     let storm = |mounted: &Mounted| {
         many().filter(|(dir, file)| mounted.size(&format!("/tree/d{dir}/f{file}")) == Ok(8)).count()
     };
-    let cold = mount(&server, LONG);
+    let cold = mount_plain(&server);
     let (requests, found) = cold.count(|| storm(&cold));
     assert_eq!(found, 10_000);
     // Four names of each directory are requested before it is listed.
@@ -347,7 +356,7 @@ fn a_fault_that_passes_is_not_seen_and_one_that_stays_has_its_errno() {
 #[test]
 fn an_object_that_is_gone_after_its_listing_is_an_error_of_its_own() {
     let server = Server::start();
-    let mounted = mount(&server, LONG);
+    let mounted = mount_plain(&server);
     for name in ["a", "b", "c", "d"] {
         std::fs::write(server.object(name), b"text").unwrap();
     }

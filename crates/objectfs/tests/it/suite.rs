@@ -15,6 +15,7 @@ const FEATURES: Features = Features {
     xattrs: false,
     unnamed: false,
     keeps_attributes: false,
+    set_ids: false,
     acls: false,
     reflinks: false,
     counts_subdirectories: false,
@@ -103,4 +104,35 @@ mod in_a_directory {
     }
 
     testkit::suite!(make, FEATURES);
+}
+
+#[cfg(feature = "s3")]
+mod in_a_bucket {
+    use super::*;
+    use crate::s3::server::{BUCKET, KEYS, Server};
+    use lightfoot_objectfs::{Bucket, Keys};
+
+    /// A file system, and its server, which ends after it.
+    struct Served(ObjectFs, #[expect(dead_code, reason = "dropped")] Server);
+
+    impl vfs::Layer for Served {
+        type Inner = ObjectFs;
+
+        fn inner(&self) -> &ObjectFs {
+            &self.0
+        }
+    }
+
+    fn make() -> Served {
+        let server = Server::start();
+        let bucket = Bucket {
+            endpoint: Some(server.endpoint.clone()),
+            keys: Some(Keys { access_key: KEYS.0.into(), secret_key: KEYS.1.into() }),
+            ..Bucket::parse(&format!("s3://{BUCKET}")).expect("a URL")
+        };
+        let options = ObjectOptions { symlinks: true, ..options(Duration::from_secs(60)) };
+        Served(ObjectFs::in_bucket(&bucket, options).expect("threads"), server)
+    }
+
+    testkit::suite!(make, Features { keeps_attributes: true, symlinks: true, ..FEATURES });
 }

@@ -105,7 +105,7 @@ pub(crate) fn a_default_acl_is_inherited(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn set_id_bits_go_with_a_change(c: &Fixture) -> Outcome {
-    needs!(c.features().keeps_attributes);
+    needs!(c.features().keeps_attributes && c.features().set_ids);
     let bits = |path: &str| c.attr(path).map(|attr| attr.mode & 0o7777);
     c.write("/file", b"text")?;
     chown(c, "/file")?;

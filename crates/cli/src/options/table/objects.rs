@@ -2,11 +2,11 @@
 
 use super::put;
 use crate::options::row::Owner::Objects;
-use crate::options::row::{Row, value};
+use crate::options::row::{Row, switch, value};
 use crate::options::values::{duration, given, size_of_memory};
 use std::time::Duration;
 
-pub(super) static OBJECT_TABLE: [Row; 5] = [
+pub(super) static OBJECT_TABLE: [Row; 7] = [
     value("endpoint", "URL", "endpoint=http://127.0.0.1:9000", |s, value| put(&mut s.objects.endpoint, given(value)))
         .valid_for(&[Objects])
         .by_default("AWS_ENDPOINT_URL, else AWS")
@@ -32,7 +32,18 @@ pub(super) static OBJECT_TABLE: [Row; 5] = [
     })
     .valid_for(&[Objects])
     .by_default("no")
-    .help("copy or no. Rename a directory by a copy of all objects below it, or refuse."),
+    .help("copy or no. Rename a directory by a copy of all objects below it, or refuse, so that mv copies."),
+    switch("metadata", "nometadata", |s, on| s.objects.without_attributes = !on)
+        .valid_for(&[Objects])
+        .by_default("metadata")
+        .help(
+            "Keep times, modes and owners in the metadata of objects, as rclone and s3fs do. With nometadata \
+             listings are enough, and changes fail with EPERM.",
+        ),
+    switch("symlinks", "nosymlinks", |s, on| s.objects.symlinks = on)
+        .valid_for(&[Objects])
+        .by_default("nosymlinks")
+        .help("Show NAME.rclonelink as the symbolic link NAME, as rclone does. Each name that does not exist takes a further request."),
     value("timeout", "TIME", "timeout=20s", |s, value| {
         put(&mut s.objects.timeout, duration(value).filter(|time| *time > Duration::ZERO))
     })

@@ -1,15 +1,20 @@
 //! A server for S3 on the loopback address, in this process, with faults between it and its clients.
 //!
-//! `s3s-fs` keeps objects as files, so it has directories, which S3 does not have. An object whose name a directory has is therefore
-//! reported as absent here. An empty directory is not listed: no other client sees a marker.
+//! `s3s-fs` keeps objects as files, so it has directories, which S3 does not have, and no markers. So an object whose name a
+//! directory has is reported as absent here, and markers are kept here ([`markers`]).
+
+#[path = "markers.rs"]
+mod markers;
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
+use hyper::header::CONTENT_LENGTH;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use markers::Markers;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use std::io;
@@ -63,9 +68,12 @@ pub(crate) struct Fault {
 
 struct Shared {
     root: PathBuf,
+    markers: Markers,
     faults: Mutex<Vec<Fault>>,
     /// The method, path and query of each request.
     requests: Mutex<Vec<String>>,
+    /// The requests of [`Act::Slow`] now, and the most at once.
+    slow: Mutex<(usize, usize)>,
 }
 
 /// The server; its end is the end of its threads and its objects.
@@ -82,7 +90,13 @@ impl Server {
         std::fs::create_dir(dir.path().join(BUCKET)).expect("a bucket");
         let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(dir.path()).expect("a store"));
         service.set_auth(SimpleAuth::from_single(KEYS.0, KEYS.1));
-        let shared = Shared { root: dir.path().into(), faults: Mutex::default(), requests: Mutex::default() };
+        let shared = Shared {
+            root: dir.path().into(),
+            markers: Markers::default(),
+            faults: Mutex::default(),
+            requests: Mutex::default(),
+            slow: Mutex::default(),
+        };
         let (service, shared) = (service.build(), Arc::new(shared));
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
@@ -96,6 +110,28 @@ impl Server {
         self.dir.path().join(BUCKET).join(key)
     }
 
+    /// Writes an object with these heads, as another program.
+    pub(crate) fn put(&self, key: &str, heads: &[(&str, &str)], contents: &'static [u8]) {
+        let request =
+            heads.iter().fold(Request::put(format!("/{BUCKET}/{key}")), |all, (name, value)| all.header(*name, *value));
+        self.call(request.body(s3s::Body::from(Bytes::from_static(contents))).expect("a request"));
+    }
+
+    /// Returns the heads of an object.
+    pub(crate) fn heads(&self, key: &str) -> hyper::HeaderMap {
+        let request = Request::head(format!("/{BUCKET}/{key}")).body(s3s::Body::empty());
+        self.call(request.expect("a request")).headers().clone()
+    }
+
+    /// Makes a request without a signature.
+    fn call(&self, request: Request<s3s::Body>) -> Response<s3s::Body> {
+        let service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(self.dir.path()).expect("a store")).build();
+        let runtime = self.runtime.as_ref().expect("it has not ended");
+        let answer = runtime.block_on(service.call(request)).expect("an answer");
+        assert!(answer.status().is_success(), "{answer:?}");
+        answer
+    }
+
     pub(crate) fn fail(&self, method: Method, has: &'static str, times: usize, act: Act) {
         self.shared.faults.lock().expect("no panic").push(Fault { method, has, times, act });
     }
@@ -103,6 +139,11 @@ impl Server {
     /// Ends all faults.
     pub(crate) fn mend(&self) {
         self.shared.faults.lock().expect("no panic").clear();
+    }
+
+    /// The most requests of [`Act::Slow`] at one time.
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.shared.slow.lock().expect("no panic").1
     }
 
     /// The requests since the last call.
@@ -133,7 +174,10 @@ impl Shared {
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
         self.requests.lock().expect("no panic").push(format!("{} {target}", request.method()));
         let mut faults = self.faults.lock().expect("no panic");
-        if *request.method() == Method::HEAD && self.root.join(&request.uri().path()[1..]).is_dir() {
+        if *request.method() == Method::HEAD
+            && !request.uri().path().ends_with('/')
+            && self.root.join(&request.uri().path()[1..]).is_dir()
+        {
             return Some(Act::Status(404));
         }
         let hits =
@@ -164,13 +208,31 @@ async fn answer(
             let error = Bytes::from_static(b"<Error><Code>InvalidPart</Code><Message>refused</Message></Error>");
             return Ok(Response::new(Full::new(error).map_err(|never| match never {}).boxed()));
         }
-        Some(Act::Slow) => _ = tokio::time::timeout(SLOW, std::future::pending::<()>()).await,
+        Some(Act::Slow) => {
+            let add = |number: usize| {
+                let mut slow = shared.slow.lock().expect("no panic");
+                *slow = (slow.0.wrapping_add(number), slow.1.max(slow.0.wrapping_add(number)));
+            };
+            add(1);
+            _ = tokio::time::timeout(SLOW, std::future::pending::<()>()).await;
+            add(usize::MAX);
+        }
         Some(Act::CutBody | Act::Lost) | None => {}
     }
-    let (parts, body) =
+    if let Some(answer) = shared.markers.answer(&shared.root, &request) {
+        return Ok(answer.map(|body| Full::new(body).map_err(|never| match never {}).boxed()));
+    }
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let (mut parts, body) =
         service.call(request.map(s3s::Body::from)).await.map_err(|error| format!("{error:?}"))?.into_parts();
     if matches!(act, Some(Act::Lost)) {
         return Err(cut());
+    }
+    if query.starts_with("list-type") && act.is_none() {
+        let page = body.collect().await?.to_bytes();
+        let page = shared.markers.add_to(&query, &String::from_utf8_lossy(&page));
+        parts.headers.remove(CONTENT_LENGTH);
+        return Ok(Response::from_parts(parts, Full::new(page.into()).map_err(|never| match never {}).boxed()));
     }
     if !matches!(act, Some(Act::CutBody)) {
         return Ok(Response::from_parts(parts, body.map_err(Failure::from).boxed()));

@@ -1,8 +1,8 @@
-//! Names and caches of the file systems: one line each, or one of them in four.
+//! Names and caches of the file systems: one line each, or one of them in four. Then the object stores, two lines each.
 
-use crate::control::FileSystemStatus;
+use crate::control::{FileSystemStatus, StoreStatus};
 use crate::stats::top::view::View;
-use crate::stats::units::{bytes, grouped, percent, rate};
+use crate::stats::units::{bytes, grouped, per_second, percent, rate};
 use fuse::message::show;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
@@ -28,6 +28,10 @@ const KINDS: [(&str, Kind); 3] =
 
 /// Returns how many lines they take, if there is room.
 pub(super) fn lines_of_caches(view: &View) -> u16 {
+    lines_of_file_systems(view).saturating_add(u16::try_from(2 * view.recent.stores.len()).unwrap_or(u16::MAX))
+}
+
+fn lines_of_file_systems(view: &View) -> u16 {
     match view.alone() {
         Some(FileSystemStatus { budget: Some(_), .. }) => 6,
         Some(_) => 4,
@@ -37,10 +41,31 @@ pub(super) fn lines_of_caches(view: &View) -> u16 {
 
 /// Returns the lines that fit into `area`.
 pub(super) fn caches(view: &View, area: Rect) -> Vec<Line<'static>> {
-    match view.alone() {
-        Some(alone) => details(alone, view.recent.snapshot.span_ns, area),
-        None => list(view, area),
-    }
+    let span_ns = view.recent.snapshot.span_ns;
+    let height = lines_of_file_systems(view).min(area.height);
+    let mut lines = match view.alone() {
+        Some(alone) => details(alone, span_ns, area),
+        None => list(view, Rect { height, ..area }),
+    };
+    let stores = view.recent.stores.iter().flat_map(|store| store_lines(store, span_ns));
+    lines.extend(stores.take(usize::from(area.height - height)));
+    lines
+}
+
+/// Returns what happened at a store in an interval: the requests by kind, and the bytes and failures.
+fn store_lines(store: &StoreStatus, span_ns: u64) -> [Line<'static>; 2] {
+    let at = shortened(&show(Path::new(&store.url)), MOUNTPOINT - 1);
+    let kinds = store.requests.iter().filter(|(_, count)| *count > 0);
+    let kinds = kinds.map(|(kind, count)| format!(" {kind} {}", rate(*count, span_ns)));
+    let [received, sent] = ["received_bytes", "sent_bytes"].map(|name| bytes(per_second(store.number(name), span_ns)));
+    let [retries, errors] = ["retries", "errors"].map(|name| store.number(name));
+    let color = if retries + errors > 0 { Color::Yellow } else { Color::Reset };
+    let failures = format!("retries {}, errors {}", grouped(retries), grouped(errors));
+    let moved = format!("{:<MOUNTPOINT$}in {received}/s, out {sent}/s, ", "");
+    [
+        format!("{at:<MOUNTPOINT$}requests/s{}", kinds.collect::<String>()).into(),
+        vec![moved.into(), Span::styled(failures, color)].into(),
+    ]
 }
 
 fn list(view: &View, area: Rect) -> Vec<Line<'static>> {

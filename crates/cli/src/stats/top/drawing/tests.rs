@@ -1,7 +1,7 @@
 //! The whole screen as text, in several sizes and states.
 
 use super::*;
-use crate::control::FileSystemStatus;
+use crate::control::{FileSystemStatus, StoreStatus};
 use crate::stats::top::view::After;
 use fuse::{OpStats, Snapshot};
 use ratatui::Terminal;
@@ -147,6 +147,27 @@ write                    260       2        20.0  150 µs  150 µs  600 µs  600
 q quit  s sort: per second  p pause  f file system: all  ? help
 ";
     check(&view(), (80, 24), expected);
+}
+
+#[test]
+fn a_store_shows_its_requests_bytes_and_failures() {
+    let of = |rounds: u64| {
+        let numbers = |all: &[(&str, u64)]| all.iter().map(|(name, count)| ((*name).into(), count * rounds)).collect();
+        let requests = [("stat", 1200), ("list", 3), ("read", 50), ("write", 0), ("copy", 0), ("delete", 0)];
+        let others = [("retries", 2), ("errors", 0), ("sent_bytes", 80 << 10), ("received_bytes", 6 << 20)];
+        let url = "s3://bucket/a/long/prefix".into();
+        StoreStatus { url, requests: numbers(&requests), numbers: numbers(&others) }
+    };
+    let mut view = View::new(Status { stores: vec![of(1)], ..status(1) });
+    let mut next = Status { stores: vec![of(3)], ..status(3) };
+    next.snapshot.span_ns = 2_000_000_000;
+    view.sampled(next);
+    let expected = "
+…et/a/long/prefix requests/s stat 2,400 list 6.0 read 100
+                  in 12.0 MiB/s, out 160 KiB/s, retries 4, errors 0
+";
+    let drawn = drawn(&view, 80, 24);
+    assert!(drawn.contains(expected), "drawn:\n{drawn}");
 }
 
 #[test]
