@@ -88,7 +88,10 @@ fn an_upload_that_fails_is_aborted() {
         names.filter(|name| name.to_string_lossy().contains(".upload")).count()
     };
     for (act, method, has) in [
-        (Act::ErrorAs200, Method::POST, "uploadId="),
+        (Act::Body("<Error><Code>InvalidPart</Code></Error>"), Method::POST, "uploadId="),
+        (Act::Body("<Error/>"), Method::POST, "uploadId="),
+        (Act::Body("<CopyObjectResult></CopyObjectResult>"), Method::POST, "uploadId="),
+        (Act::Body(""), Method::POST, "uploadId="),
         (Act::Status(403), Method::POST, "uploadId="),
         (Act::Status(403), Method::PUT, "partNumber=2"),
     ] {
