@@ -73,6 +73,15 @@ fn a_range_of_another_version_is_not_served() {
 }
 
 #[test]
+fn attributes_with_a_range_do_not_cut_an_object() {
+    let stranger = Stranger::start(|_, stream| {
+        let ranged = String::from_utf8_lossy(&head(LEN)).replace("ETag", "Content-Range: bytes 0-1/2\r\nETag");
+        stream.write_all(ranged.as_bytes())
+    });
+    assert_eq!(mount(tree(&stranger, "")).size("/file"), Ok(LEN as u64));
+}
+
+#[test]
 fn an_answer_that_is_not_a_listing_does_not_hide_names() {
     let error = "<Error><Code>InternalError</Code></Error>";
     for (status, body) in [(200, error), (200, "<html><body>Sign in</body></html>"), (404, error), (404, "")] {
