@@ -171,6 +171,12 @@ def together(*functions):
             raise problem
 
 
+def in_groups(functions, size=12):
+    """Calls a few at once: those that send without an end take the processors from the others."""
+    for at in range(0, len(functions), size):
+        together(*functions[at:at + size])
+
+
 def mount_command(store, options="timeout=2s", source=f"s3://{BUCKET}"):
     """`lightfoot mount` of a store that refuses or hangs: its status and what it wrote. It must return."""
     at = workdir() / f"refused-{next(_refused)}"
@@ -395,7 +401,8 @@ def endless_listing(_):
                 armed.append(True)
                 if title in LONG:
                     ls = start(mount, "ls", "-f")
-                    assert store.wait_for(lambda: len(store.of("LIST")) > 300) or ls.poll() is not None, "no pages"
+                    pages = 20 if title == "fat pages" else 200
+                    assert store.wait_for(lambda: len(store.of("LIST")) > pages) or ls.poll() is not None, "no pages"
                     ls.send_signal(signal.SIGINT)
                     ls.wait(LIMIT_S)
                 else:
@@ -876,7 +883,7 @@ def odd_reads(_):
 
     with Store(objects, hook) as store, mounted(store, "timeout=1s") as mount:
         equal(sorted(objects), names(mount))
-        together(*(lambda title=title, must=must: named(title, one, title, must) for title, (_, must) in READS.items()))
+        in_groups([lambda title=title, must=must: named(title, one, title, must) for title, (_, must) in READS.items()])
         assert is_right(mount, "right", DATA), "the others suffered"
         # The bytes that arrived of each were dropped.
         works(mount, "bash", "-c", "sha256sum * >/dev/null; stat * >/dev/null; true")
@@ -910,9 +917,6 @@ def odd_heads(_):
             found = do(mount, "cat", title)
             # Nobody can know that the object is longer than the store says twice.
             wanted = DATA[:HEADS[title].get("content_length", 0) or 0] if title in ("shorter", "empty") else DATA
-            if title == "range":
-                # The size of the answer is 2.
-                wanted = DATA[:2]
             assert found.returncode or found.stdout in (DATA, wanted), f"{len(found.stdout)} bytes"
         done = do(mount, *append(title))
         kept = store.contents()[title]
@@ -968,8 +972,8 @@ def odd_writes(_):
         source.write_bytes(data)
     with Store(objects, hook) as store, mounted(store, "timeout=1s") as mount:
         for data, source in sources.items():
-            together(*(lambda title=title, prefix=prefix: named(title, one, title, prefix + title.replace("/", "|"), data, source)  # noqa: B023
-                       for title in WRITES for prefix in ("", "new ")))
+            in_groups([lambda title=title, prefix=prefix: named(title, one, title, prefix + title.replace("/", "|"), data, source)  # noqa: B023
+                       for title in WRITES for prefix in ("", "new ")])
 
 
 # The server's answer to a listing of three names, from the honest answer.
