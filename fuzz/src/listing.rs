@@ -76,7 +76,7 @@ pub fn run(data: &[u8]) {
     };
     for prefix in ["", "d/"] {
         let Ok(written) = rewrite(&page, prefix, Cursor::default()) else { continue };
-        for record in records(&written).expect("what was written is XML") {
+        for record in records(&written, "ListBucketResult").expect("what was written is XML") {
             let key = record.field("Key").or(record.field("Prefix"));
             match &*record.name {
                 "Contents" => {
@@ -92,6 +92,7 @@ pub fn run(data: &[u8]) {
         }
         // A page in the form that OpenDAL gets has nothing to mend.
         let again = rewrite(written.as_bytes(), prefix, Cursor::default()).expect("it was written");
-        assert_eq!(records(&again).map(|all| all.len()), records(&written).map(|all| all.len()));
+        let len = |page: &str| records(page, "ListBucketResult").map(|all| all.len());
+        assert_eq!(len(&again), len(&written));
     }
 }

@@ -59,6 +59,11 @@ impl Blocks {
         self.0.get(key)
     }
 
+    /// Returns whether a block is there. The block does not count as used.
+    pub(crate) fn has(&self, key: &BlockKey) -> bool {
+        self.0.contains_key(key)
+    }
+
     /// Keeps the bytes of an object from `start` on, where a block begins. `is_end`: the bytes end with
     /// the object.
     pub(crate) fn keep(&self, node: u64, version: u64, start: u64, bytes: &Buffer, is_end: bool) {

@@ -22,6 +22,9 @@ pub(crate) const COPIED_PART: u64 = 256 << 20;
 /// The most bytes of a key, with the prefix of the mount.
 pub(crate) const MAX_KEY: usize = 1024;
 
+/// The slowest rate in bytes a second at which contents may come and go.
+pub(crate) const SLOWEST: u64 = 32 << 10;
+
 /// Returns the bytes of a part of an object of `size` bytes that the store copies in parts.
 pub(crate) fn copied_part(size: u64) -> u64 {
     // Some parts are left for contents that are sent.

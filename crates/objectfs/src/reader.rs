@@ -3,7 +3,9 @@
 //! # What it is
 //! A read that finds a block missing requests a range ([`Window`]): the blocks that it needs or, if the
 //! read begins where the last request ended, a window that doubles each time up to [`MAX_WINDOW`]. While
-//! the reads are sequential, windows for [`AHEAD`] bytes are requested before they are needed.
+//! the reads are sequential, windows for [`AHEAD`] bytes are requested before they are needed. A window
+//! has no bytes that another window or the cache has: the kernel spreads the reads of a file over the
+//! programs that read it.
 //!
 //! The reader owns the windows that it requested ahead until they were read, so that the cache cannot
 //! evict them before. All windows of a file system share a part of the bytes for the cache.
@@ -17,7 +19,7 @@ use crate::key::Key;
 use crate::meta::Meta;
 use crate::node::Node;
 use crate::object_fs::ObjectFs;
-use crate::window::{Window, copy};
+use crate::window::{Window, copy, find};
 use core::ops::Range;
 use opendal::Buffer;
 use parking_lot::Mutex;
@@ -91,7 +93,8 @@ impl Reader {
     /// Reads from the window at `at`, which it requests if there is none. Returns how many bytes.
     fn read_window(&self, target: &Target<'_>, at: u64, into: &mut [u8]) -> Result<Option<u64>, Errno> {
         let windows = &target.node.windows;
-        let (window, is_own) = match windows.find(target.version, at) {
+        let known = find(&windows.lock(), target.version, at).cloned();
+        let (window, is_own) = match known {
             Some(window) => (window, false),
             None => self.request(target, at..at + into.len() as u64),
         };
@@ -125,8 +128,8 @@ impl Reader {
     fn request(&self, target: &Target<'_>, wanted: Range<u64>) -> (Arc<Window>, bool) {
         let mut plan = self.0.lock();
         // Another read of this open file may have requested it.
-        if let Some(window) = target.node.windows.find(target.version, wanted.start) {
-            return (window, false);
+        if let Some(window) = find(&target.node.windows.lock(), target.version, wanted.start) {
+            return (window.clone(), false);
         }
         let start = wanted.start / BLOCK * BLOCK;
         let is_next = plan.version == target.version && plan.next > 0;
@@ -136,17 +139,23 @@ impl Reader {
             plan.windows.drain(..).for_each(|window| target.retire(&window));
             *plan = Plan { version: target.version, ..Plan::default() };
         }
-        let mut range = start..needed.min(target.meta.size);
+        let mut windows = target.node.windows.lock();
+        // Or a read of another one, since.
+        if let Some(window) = find(&windows, target.version, wanted.start) {
+            return (window.clone(), false);
+        }
+        let mut range = target.gap(&windows, start, start..needed.min(target.meta.size));
         let mut taken = None;
         if is_sequential {
             let longer = plan.next..needed.max(plan.grow()).min(target.meta.size);
+            let longer = target.gap(&windows, start, longer);
             let bytes = longer.end - longer.start;
             if target.fs.windows.take(bytes).is_ok() {
                 (range, taken) = (longer, Some(bytes));
             }
         }
         plan.next = range.end;
-        let window = target.start(range, taken);
+        let window = target.start(&mut windows, range, taken);
         if taken.is_some() {
             plan.windows.push_back(window.clone());
         }
@@ -158,14 +167,23 @@ impl Reader {
         // If another read plans, it requests them.
         let Some(mut plan) = self.0.try_lock() else { return };
         let is_sequential = plan.window > 0 && plan.version == target.version;
+        // Windows of others may have led the reader beyond its own.
+        plan.next = plan.next.max(at.next_multiple_of(BLOCK));
         while is_sequential && plan.next < target.meta.size && plan.next < at + AHEAD.min(2 * plan.window) {
-            let range = plan.next..plan.grow().min(target.meta.size);
+            let wanted = plan.next..plan.grow().min(target.meta.size);
+            let mut windows = target.node.windows.lock();
+            let mut blocks = wanted.clone().step_by(BLOCK as usize);
+            let Some(first) = blocks.find(|at| !target.is_there(&windows, *at)) else {
+                plan.next = wanted.end;
+                continue;
+            };
+            let range = target.gap(&windows, first, first..wanted.end);
             let bytes = range.end - range.start;
             if target.fs.windows.take(bytes).is_err() {
                 break;
             }
             plan.next = range.end;
-            let window = target.start(range, Some(bytes));
+            let window = target.start(&mut windows, range, Some(bytes));
             plan.windows.push_back(window);
         }
         while plan.windows.front().is_some_and(|window| window.range.end + OUT_OF_ORDER < at) {
@@ -191,17 +209,33 @@ impl Plan {
 }
 
 impl Target<'_> {
+    fn block(&self, offset: u64) -> BlockKey {
+        BlockKey { node: self.node.id, version: self.version, number: offset / BLOCK }
+    }
+
     fn cached(&self, offset: u64) -> Option<Buffer> {
-        let key = BlockKey { node: self.node.id, version: self.version, number: offset / BLOCK };
-        self.fs.blocks.get(&key)
+        self.fs.blocks.get(&self.block(offset))
+    }
+
+    /// Returns whether a window or the cache has the block at `offset`.
+    fn is_there(&self, windows: &[Arc<Window>], offset: u64) -> bool {
+        find(windows, self.version, offset).is_some() || self.fs.blocks.has(&self.block(offset))
+    }
+
+    /// Returns the part of `within` around the block at `around` that neither a window nor the cache has.
+    fn gap(&self, windows: &[Arc<Window>], around: u64, within: Range<u64>) -> Range<u64> {
+        let before = (within.start..around).step_by(BLOCK as usize);
+        let mut behind = (around..within.end).step_by(BLOCK as usize).skip(1);
+        let start = before.filter(|at| self.is_there(windows, *at)).last().map_or(within.start, |at| at + BLOCK);
+        start..behind.find(|at| self.is_there(windows, *at)).unwrap_or(within.end)
     }
 
     /// Requests a range, for which `taken` bytes were taken from the allowance.
-    fn start(&self, range: Range<u64>, taken: Option<u64>) -> Arc<Window> {
+    fn start(&self, windows: &mut Vec<Arc<Window>>, range: Range<u64>, taken: Option<u64>) -> Arc<Window> {
         let reading = self.fs.store.start(self.key, self.meta, range.clone());
         let taken = taken.map(|bytes| (self.fs.windows.clone(), bytes));
         let window = Arc::new(Window::new(self.version, range, reading, taken));
-        self.node.windows.add(&window);
+        windows.push(window.clone());
         window
     }
 

@@ -13,7 +13,7 @@ use crate::deadline::Deadline;
 use crate::errors::errno_of;
 use crate::kept::Kept;
 use crate::key::{Key, LINK, is_name};
-use crate::limits::MAX_KEY;
+use crate::limits::{MAX_KEY, SLOWEST};
 use crate::meta::{Found, Meta};
 use crate::options::ObjectOptions;
 use crate::window::{Answer, Reading};
@@ -39,6 +39,9 @@ const CREATED: &str = "lightfoot-created";
 
 /// How many requests for attributes are made at a time.
 const STATS: usize = 32;
+
+/// The longest time between two tries of a request.
+const MAX_DELAY: Duration = Duration::from_secs(2);
 
 /// The beginning of a listing of a directory.
 #[derive(Clone, Copy, Default)]
@@ -76,6 +79,8 @@ pub(crate) struct Store {
     pub(crate) max_file: u64,
     pub(crate) allowance: Allowance,
     timeout: Duration,
+    /// How long all tries of a request without contents may take.
+    patience: Duration,
     ending: watch::Sender<Option<Instant>>,
     pub(crate) calls: Calls,
     /// Of a bucket.
@@ -104,9 +109,11 @@ impl Store {
             tracing::debug!(error = %event.err, "a request to the store is repeated");
         };
         let retry = RetryLayer::new().with_max_times(options.retries).with_jitter().with_notify(note);
-        let retry = retry.with_min_delay(Duration::from_millis(100)).with_max_delay(Duration::from_secs(2));
+        let retry = retry.with_min_delay(Duration::from_millis(100)).with_max_delay(MAX_DELAY);
         let (operator, ending) = (operator.layer(retry), watch::Sender::new(None));
         let (max_file, timeout) = (options.max_file, options.timeout);
+        let tries = u32::try_from(options.retries).unwrap_or(u32::MAX).saturating_add(1);
+        let patience = timeout.saturating_add(MAX_DELAY).saturating_mul(tries);
         let allowance = Allowance::new(options.buffer_bytes.map_or_else(half_of_free, Ok)?);
         Ok(Self {
             operator,
@@ -117,6 +124,7 @@ impl Store {
             max_file,
             allowance,
             timeout,
+            patience,
             ending,
             calls,
             #[cfg(feature = "s3")]
@@ -242,7 +250,10 @@ impl Store {
         self.calls.count(Counted::Read);
         let (operator, key, meta, calls) = (self.operator.clone(), key.clone(), meta.clone(), self.calls.clone());
         let is_checked = self.checks_versions(&meta);
-        let reading = self.runtime.spawn(async move {
+        // OpenDAL begins to count its tries anew with each byte that has arrived.
+        let longest = self.patience.saturating_add(Duration::from_secs((range.end - range.start) / SLOWEST));
+        let late = calls.clone();
+        let all = async move {
             let mut read = operator.read_with(key.path()).range(range.clone());
             if is_checked {
                 read = read.if_match(&meta.tag);
@@ -265,6 +276,12 @@ impl Store {
                 }
                 read => read.map(Some).map_err(|error| note(&calls, &error)),
             }
+        };
+        let reading = self.runtime.spawn(async move {
+            tokio::time::timeout(longest, all).await.unwrap_or_else(|_| {
+                late.count(Counted::Failure);
+                Err(Errno::ETIMEDOUT)
+            })
         });
         let abort = reading.abort_handle();
         let answer = reading.map(|ended| ended.unwrap_or(Err(Errno::EIO))).boxed().shared();

@@ -6,14 +6,15 @@
 //! that its reader gives up, moves to the cache of blocks.
 //!
 //! # How it is locked
-//! The list has a mutex, a leaf, held for a few instructions.
+//! The list has a mutex, held for a few instructions, and while a request is started: two reads that
+//! look for the same bytes start one request.
 
 use crate::buffer::Allowance;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use futures::future::{BoxFuture, Shared};
 use opendal::Buffer;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use tokio::task::AbortHandle;
 use vfs::Errno;
@@ -74,13 +75,8 @@ impl Drop for Window {
 pub(crate) struct Windows(Mutex<Vec<Arc<Window>>>);
 
 impl Windows {
-    /// Returns the window with the byte at `offset`.
-    pub(crate) fn find(&self, version: u64, offset: u64) -> Option<Arc<Window>> {
-        self.0.lock().iter().find(|window| window.version == version && window.range.contains(&offset)).cloned()
-    }
-
-    pub(crate) fn add(&self, window: &Arc<Window>) {
-        self.0.lock().push(window.clone());
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Arc<Window>>> {
+        self.0.lock()
     }
 
     /// Removes a window. Returns whether it was there.
@@ -89,6 +85,11 @@ impl Windows {
         let at = windows.iter().position(|other| Arc::ptr_eq(other, window));
         at.map(|at| windows.swap_remove(at)).is_some()
     }
+}
+
+/// Returns the window with the byte at `offset`.
+pub(crate) fn find(windows: &[Arc<Window>], version: u64, offset: u64) -> Option<&Arc<Window>> {
+    windows.iter().find(|window| window.version == version && window.range.contains(&offset))
 }
 
 /// Copies all of `bytes`, which may be in pieces.

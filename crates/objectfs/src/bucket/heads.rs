@@ -118,7 +118,7 @@ impl Transport {
             headers.insert(HeaderName::from_static("x-amz-copy-source-if-match"), etag.clone());
         }
         let (_, answer) = self.send_for(Method::PUT, key, headers).await?;
-        let records = records(&String::from_utf8_lossy(&answer)).unwrap_or_default();
+        let records = records(&String::from_utf8_lossy(&answer), "CopyObjectResult").unwrap_or_default();
         Ok(records.into_iter().find(|record| record.name == "ETag").and_then(|record| record.text))
     }
 

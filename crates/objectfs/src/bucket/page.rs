@@ -16,6 +16,12 @@ use opendal::raw::Timestamp;
 use opendal::{Error, ErrorKind};
 use percent_encoding::percent_decode_str;
 
+/// The root of a page.
+const ROOT: &str = "ListBucketResult";
+
+/// The most bytes of an ETag that is kept; S3's have 40.
+pub(crate) const MAX_ETAG: usize = 1024;
+
 /// The name of an entry that is not shown: [`Key`](crate::key::Key) refuses a blank at the end.
 const HIDDEN: &str = "hidden ";
 
@@ -42,10 +48,11 @@ struct Page {
 /// the cursor of the listing.
 ///
 /// # Errors
-/// If the answer is not XML (a temporary error: some servers cut a listing under load), or the listing
+/// If the answer is not the XML of a page (a temporary error: some servers cut a listing under load), or the listing
 /// does not end.
 pub(crate) fn rewrite(xml: &[u8], prefix: &str, cursor: Cursor) -> opendal::Result<String> {
-    let page = parse(xml).ok_or_else(|| Error::new(ErrorKind::Unexpected, "a listing is not XML").set_temporary())?;
+    let page = parse(xml)
+        .ok_or_else(|| Error::new(ErrorKind::Unexpected, "a listing is not the XML of a listing").set_temporary())?;
     let next = page.token.filter(|_| page.is_truncated != Some(false));
     let mut written = format!("<ListBucketResult><IsTruncated>{}</IsTruncated>", next.is_some());
     if let Some(token) = next {
@@ -68,7 +75,7 @@ impl Entry {
             "Key" | "Prefix" => self.key = text,
             "Size" => self.size = text.and_then(|text| text.parse().ok()).filter(|size| i64::try_from(*size).is_ok()),
             "LastModified" => self.modified = text.filter(|text| text.parse::<Timestamp>().is_ok()),
-            "ETag" => self.etag = text,
+            "ETag" => self.etag = text.filter(|etag| etag.len() <= MAX_ETAG),
             _ => {}
         }
     }
@@ -99,10 +106,10 @@ impl Entry {
     }
 }
 
-/// Returns the page; `None` if it is not XML.
+/// Returns the page; `None` if it is not the XML of a page.
 fn parse(xml: &[u8]) -> Option<Page> {
     let mut page = Page::default();
-    for record in records(&String::from_utf8_lossy(xml))? {
+    for record in records(&String::from_utf8_lossy(xml), ROOT)? {
         let is = |word: &str| record.text.as_deref().is_some_and(|text| text.trim() == word);
         match &*record.name {
             "Contents" | "CommonPrefixes" => {
@@ -158,7 +165,7 @@ mod tests {
     /// The keys in a page with these entries, as OpenDAL gets them; `None` for one that is not shown.
     fn keys(entries: &str, prefix: &str) -> Vec<Option<String>> {
         let xml = format!(
-            "<?xml version=\"1.0\"?><L xmlns=\"x\"><Name>b</Name><EncodingType>url</EncodingType>{entries}</L>"
+            "<?xml version=\"1.0\"?><{ROOT} xmlns=\"x\"><Name>b</Name><EncodingType>url</EncodingType>{entries}</{ROOT}>"
         );
         let written = rewrite(xml.as_bytes(), prefix, Cursor::default()).unwrap();
         let entries = parse(written.as_bytes()).unwrap().entries;
@@ -208,7 +215,10 @@ mod tests {
 
     #[test]
     fn a_page_that_is_not_xml_is_a_temporary_error() {
-        assert!(rewrite(b"<a><b>", "", Cursor::default()).unwrap_err().is_temporary());
+        for answer in ["<a><b>", "", "<Error><Code>InternalError</Code></Error>", "<html></html>", "<ListBucketResult>"]
+        {
+            assert!(rewrite(answer.as_bytes(), "", Cursor::default()).unwrap_err().is_temporary(), "{answer}");
+        }
     }
 
     #[test]
@@ -217,7 +227,7 @@ mod tests {
         for (says, has) in
             [("<IsTruncated>true</IsTruncated>", true), ("<IsTruncated>false</IsTruncated>", false), ("", true)]
         {
-            let xml = format!("<L>{says}{token}</L>");
+            let xml = format!("<{ROOT}>{says}{token}</{ROOT}>");
             let written = rewrite(xml.as_bytes(), "", Cursor::default()).unwrap();
             let page = parse(written.as_bytes()).unwrap();
             assert_eq!((page.token.is_some(), page.is_truncated), (has, Some(has)));

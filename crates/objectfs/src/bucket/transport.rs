@@ -3,19 +3,23 @@
 //! # What it is
 //! The layer signs each request and sends it to the server of the bucket. The layer follows no redirect, since the
 //! other server would see the credentials, and its bytes would be served as contents. Each answer has a
-//! deadline for all its bytes, and a budget of bytes: the requested range for contents, 64 KiB for an
-//! error, 16 MiB for all else. A page of a listing is checked and written anew ([`page`](super::page)).
+//! deadline, which moves with the bytes that have arrived, and a budget of bytes: the requested range for
+//! contents, 64 KiB for an error, 16 MiB for all else. An answer with another range than the request, or of
+//! another version, is an error. A page of a listing is checked and written anew ([`page`](super::page)).
 //!
 //! # What it is not
 //! A place for retries: OpenDAL repeats a request whose error is temporary.
 
 use super::cursor::Cursor;
-use super::page;
-use super::uploads::{Upload, Uploads, are_old, old_uploads};
+use super::page::{self, MAX_ETAG};
+use super::uploads::{Upload, Uploads, are_old, is_completed, old_uploads};
+use super::xml::records;
 use crate::calls::{Calls, Counted};
+use crate::limits::SLOWEST;
 use crate::options::ObjectOptions;
 use backon::{ExponentialBuilder, Retryable};
 use core::net::IpAddr;
+use core::ops::Range;
 use core::time::Duration;
 use futures::stream;
 use opendal::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter};
@@ -24,7 +28,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use reqsign_aws_v4::{Credential, DefaultCredentialProvider, RequestSigner, StaticCredentialProvider};
 use reqsign_core::{Context, OsEnv, ProvideCredentialChain, Signer};
 use reqsign_file_read_tokio::TokioFileRead;
-use reqwest::header::{CONTENT_LENGTH, HOST, HeaderMap, RANGE};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HOST, HeaderMap, HeaderName, IF_MATCH, RANGE};
 use reqwest::{Method, StatusCode, redirect};
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Instant, timeout_at};
@@ -43,9 +47,6 @@ pub(super) const METADATA: &str = "x-amz-meta-";
 
 /// How many times the timeout the completion of an upload may take.
 const LONGEST_END: u32 = 15;
-
-/// The slowest rate in bytes a second at which contents may come and go.
-const SLOWEST: u64 = 32 << 10;
 
 /// The characters that a query cannot have.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -78,14 +79,18 @@ pub(crate) struct Transport {
 
 /// The kind of an answer.
 enum Answer {
-    /// Contents, at most so many bytes.
-    Contents(u64),
+    /// Contents: this range, of the version with this ETag.
+    Contents(Option<Range<u64>>, Option<String>),
     /// A page of a listing of this prefix.
     Page(String, Cursor),
     /// The beginning of an upload in parts.
     Begin,
-    /// The end of the upload with this id: completed, or aborted.
-    End(String),
+    /// The completion of the upload with this id.
+    Complete(String),
+    /// The abortion of the upload with this id.
+    Abort(String),
+    /// The report of a copy inside the store, under this root.
+    Copy(&'static str),
     Other,
 }
 
@@ -180,10 +185,7 @@ impl Transport {
             request.headers_mut().clone_from(&headers);
             let (head, mut body) = self.fetch(request).await?.into_parts();
             let body = body.to_buffer().await?.to_vec();
-            if head.status.is_success() && !is_error(&body) {
-                return Ok((head.headers, body));
-            }
-            Err(refused(head.status))
+            if head.status.is_success() { Ok((head.headers, body)) } else { Err(refused(head.status)) }
         };
         let pauses = ExponentialBuilder::default().with_min_delay(Duration::from_millis(100));
         let pauses = pauses.with_max_delay(Duration::from_secs(2)).with_max_times(self.retries).with_jitter();
@@ -218,11 +220,13 @@ impl Transport {
         Ok(())
     }
 
-    /// Returns the body of an answer, which fails after `limit` bytes, and at the deadline.
+    /// Returns the body of an answer, which fails after `limit` bytes, and at the deadline: `until`, and a
+    /// second more for each [`SLOWEST`] bytes that have arrived.
     fn bounded(&self, body: HttpBody, limit: u64, until: Instant) -> HttpBody {
         let calls = self.calls.clone();
         let parts = stream::try_unfold((body, limit, calls), move |(mut body, left, calls)| async move {
             use opendal::raw::oio::ReadStream;
+            let until = until + Duration::from_secs((limit - left) / SLOWEST);
             let part = timeout_at(until, body.read()).await.map_err(|_| late())??;
             if part.is_empty() {
                 return Ok(None);
@@ -253,17 +257,27 @@ impl HttpTransport for Transport {
         }
         let limit = match answer {
             _ if !head.status.is_success() => MAX_ERROR,
-            Answer::Contents(len) => len,
-            _ => MAX_ANSWER,
+            Answer::Contents(ref range, ref tag) => {
+                check_contents(&head, range.as_ref(), tag.as_deref())?;
+                range.as_ref().map_or(u64::MAX, |range| range.end - range.start)
+            }
+            _ => {
+                // OpenDAL would take the size in it as the size of the object.
+                head.headers.remove(CONTENT_RANGE);
+                MAX_ANSWER
+            }
         };
         let all = match answer {
             // The store puts the parts together.
-            Answer::End(_) => self.timeout.saturating_mul(LONGEST_END),
-            // An hour for contents without a range.
-            _ => time(sent.saturating_add(limit.min(SLOWEST * 3600))),
+            Answer::Complete(_) => self.timeout.saturating_mul(LONGEST_END),
+            _ => time(sent),
         };
         let mut body = self.bounded(body, limit, begun + all);
-        if !head.status.is_success() || matches!(answer, Answer::Contents(_) | Answer::Other) {
+        if head.status == StatusCode::NOT_FOUND && matches!(answer, Answer::Page(..)) {
+            // OpenDAL would return an empty listing.
+            return Err(Error::new(ErrorKind::Unexpected, "the bucket does not exist"));
+        }
+        if !head.status.is_success() || matches!(answer, Answer::Contents(..) | Answer::Other) {
             return Ok(Response::from_parts(head, body));
         }
         let mut bytes = body.to_buffer().await?.to_vec();
@@ -273,8 +287,12 @@ impl HttpTransport for Transport {
                 bytes = page::rewrite(&bytes, &prefix, cursor)?.into();
             }
             Answer::Begin => self.uploads.begin(uri, &bytes),
-            // The status of an error can be 200.
-            Answer::End(id) if !is_error(&bytes) => self.uploads.end(&id),
+            Answer::Complete(id) if is_completed(&bytes)? => self.uploads.end(&id),
+            Answer::Abort(id) => self.uploads.end(&id),
+            // The status of a copy that failed can be 200.
+            Answer::Copy(root) if records(&String::from_utf8_lossy(&bytes), root).is_none() => {
+                return Err(Error::new(ErrorKind::Unexpected, "the store does not report the copy").set_temporary());
+            }
             _ => {}
         }
         head.headers.remove(CONTENT_LENGTH);
@@ -289,7 +307,10 @@ impl Answer {
     fn of(request: Request) -> opendal::Result<(Self, Request)> {
         let query = request.uri().query().unwrap_or_default();
         match *request.method() {
-            Method::GET if query.is_empty() => Ok((Self::Contents(range_len(request.headers())), request)),
+            Method::GET if query.is_empty() => {
+                let tag = text_of(request.headers(), IF_MATCH).map(str::to_owned);
+                Ok((Self::Contents(range_of(request.headers()), tag), request))
+            }
             Method::GET if query.starts_with("list-type=2") => {
                 let (mut prefix, mut cursor) = (String::new(), Cursor::default());
                 let mut sent = String::new();
@@ -306,11 +327,16 @@ impl Answer {
                 head.uri = with_query(head.uri, &format!("{sent}encoding-type=url"))?;
                 Ok((Self::Page(prefix, cursor), Request::from_parts(head, body)))
             }
+            Method::PUT if request.headers().contains_key("x-amz-copy-source") => {
+                let is_part = query.contains("partNumber=");
+                Ok((Self::Copy(if is_part { "CopyPartResult" } else { "CopyObjectResult" }), request))
+            }
             Method::POST if query == "uploads" => Ok((Self::Begin, request)),
             Method::POST | Method::DELETE => {
                 let id = query.split('&').find_map(|pair| pair.strip_prefix("uploadId="));
                 let id = id.map(|id| percent_decode_str(id).decode_utf8_lossy().into_owned());
-                Ok((id.map_or(Self::Other, Self::End), request))
+                let end = if *request.method() == Method::POST { Self::Complete } else { Self::Abort };
+                Ok((id.map_or(Self::Other, end), request))
             }
             _ => Ok((Self::Other, request)),
         }
@@ -336,12 +362,40 @@ fn with_target(uri: http::Uri, target: &str) -> Option<http::Uri> {
     http::Uri::from_parts(parts).ok()
 }
 
-/// Returns the number of bytes in the range of a request: `Range: bytes=FIRST-LAST`.
-fn range_len(headers: &HeaderMap) -> u64 {
-    let range = headers.get(RANGE).and_then(|range| range.to_str().ok()).and_then(|range| range.strip_prefix("bytes="));
-    let ends = range.and_then(|range| range.split_once('-'));
-    let len = |(first, last): (&str, &str)| Some(last.parse::<u64>().ok()?.checked_sub(first.parse().ok()?)? + 1);
-    ends.and_then(len).unwrap_or(u64::MAX)
+/// Returns a header as text.
+fn text_of(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Returns the range of a request: `Range: bytes=FIRST-LAST`.
+fn range_of(headers: &HeaderMap) -> Option<Range<u64>> {
+    parse_range(text_of(headers, RANGE)?.strip_prefix("bytes=")?)
+}
+
+/// Parses `FIRST-LAST`.
+fn parse_range(range: &str) -> Option<Range<u64>> {
+    let (first, last) = range.split_once('-')?;
+    Some(first.parse().ok()?..last.parse::<u64>().ok()?.checked_add(1)?).filter(|range| !range.is_empty())
+}
+
+/// Checks that an answer has contents of the range and of the version that were requested.
+fn check_contents(head: &http::response::Parts, range: Option<&Range<u64>>, tag: Option<&str>) -> opendal::Result<()> {
+    let plain = |tag: &str| tag.trim_start_matches("W/").trim_matches('"').to_owned();
+    let found = text_of(&head.headers, ETAG);
+    if tag.zip(found).is_some_and(|(tag, found)| plain(tag) != plain(found)) {
+        return Err(Error::new(ErrorKind::ConditionNotMatch, "the store sent another version of the object"));
+    }
+    let Some(range) = range else { return Ok(()) };
+    let sent = || {
+        let (sent, _) = text_of(&head.headers, CONTENT_RANGE)?.strip_prefix("bytes ")?.split_once('/')?;
+        parse_range(sent)
+    };
+    let is_range = match head.status {
+        StatusCode::PARTIAL_CONTENT => sent().is_some_and(|sent| sent.start == range.start && sent.end <= range.end),
+        // The whole object; more bytes than the range are an error.
+        _ => range.start == 0,
+    };
+    if is_range { Ok(()) } else { Err(Error::new(ErrorKind::Unexpected, "the store sent another range of the object")) }
 }
 
 /// Returns whether a host is this machine, or a service of the machine's provider that hands out
@@ -354,8 +408,12 @@ fn is_near(host: &str) -> bool {
     }
 }
 
-/// Removes the metadata of an object that has more of it than S3 allows, or a name twice: OpenDAL panics.
+/// Removes the metadata of an object that has more of it than S3 allows, or a name twice (OpenDAL panics),
+/// and an ETag that is too long to be kept.
 fn drop_absurd(headers: &mut HeaderMap) {
+    if headers.get(ETAG).is_some_and(|tag| tag.len() > MAX_ETAG) {
+        headers.remove(ETAG);
+    }
     let names: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with(METADATA)).cloned().collect();
     let len = |name| headers.get_all(name).iter().map(|value| value.len()).sum::<usize>();
     let bytes: usize = names.iter().map(|name| name.as_str().len() + len(name)).sum();
@@ -366,12 +424,7 @@ fn drop_absurd(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether the body of an answer is an error, whatever its status is.
-fn is_error(body: &[u8]) -> bool {
-    body.windows(6).any(|word| word == b"<Error")
-}
-
-/// Returns the error of an answer with this status, which can be 200.
+/// Returns the error of an answer with this status.
 #[cold]
 fn refused(status: StatusCode) -> Error {
     let (kind, is_temporary) = match status.as_u16() {
@@ -381,7 +434,7 @@ fn refused(status: StatusCode) -> Error {
         412 => (ErrorKind::ConditionNotMatch, false),
         429 => (ErrorKind::RateLimited, true),
         501 => (ErrorKind::Unsupported, false),
-        code => (ErrorKind::Unexpected, code == 200 || code >= 500),
+        code => (ErrorKind::Unexpected, code >= 500),
     };
     Error::new(kind, format!("the store answers with the status {status}")).with_temporary(is_temporary)
 }

@@ -1,4 +1,7 @@
 //! The XML of S3's answers: a root, its elements, and their elements.
+//!
+//! An answer is read only under the name of its root. An error that has the status 200, or the page of a
+//! proxy, has another root, and would read as an answer without elements.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
@@ -24,8 +27,8 @@ impl Record {
     }
 }
 
-/// Returns the elements of the root; `None` if the text is not XML.
-pub(crate) fn records(xml: &str) -> Option<Vec<Record>> {
+/// Returns the elements of the root; `None` if the text is not XML with the root `root`.
+pub(crate) fn records(xml: &str, root: &str) -> Option<Vec<Record>> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().expand_empty_elements = true;
     let (mut records, mut fields, mut path) = (Vec::new(), Vec::new(), Vec::<String>::new());
@@ -35,6 +38,9 @@ pub(crate) fn records(xml: &str) -> Option<Vec<Record>> {
     loop {
         match reader.read_event().ok()? {
             Event::Start(start) if path.len() < DEPTH => {
+                if path.is_empty() && (has_root || start.local_name().as_ref() != root) {
+                    return None;
+                }
                 has_root = true;
                 path.push(start.local_name().as_ref().to_owned());
                 text = Some(String::new());
@@ -68,14 +74,15 @@ mod tests {
     #[test]
     fn what_is_not_xml_is_refused() {
         let deep = "<a>".repeat(DEPTH + 1) + &"</a>".repeat(DEPTH + 1);
-        for xml in ["", "text", "<a>", "<a></b>", "<a><b></a></b>", &deep] {
-            assert!(records(xml).is_none(), "{xml}");
+        for xml in ["", "text", "<a>", "<a></b>", "<a><b></a></b>", "<b></b>", "<a></a><a></a>", &deep] {
+            assert!(records(xml, "a").is_none(), "{xml}");
         }
+        assert!(records("<x:a/>", "a").is_some_and(|records| records.is_empty()));
     }
 
     #[test]
     fn elements_have_their_texts() {
-        let records = records("<r><a>1&amp;&#50;</a><b><c>&#0;</c><d/><e><f>x</f>y</e></b></r>").unwrap();
+        let records = records("<r><a>1&amp;&#50;</a><b><c>&#0;</c><d/><e><f>x</f>y</e></b></r>", "r").unwrap();
         assert_eq!((&*records[0].name, records[0].text.as_deref()), ("a", Some("1&2")));
         let fields: Vec<_> = records[1].fields.iter().map(|(name, text)| (&**name, text.as_deref())).collect();
         assert_eq!(fields, [("c", None), ("d", Some("")), ("e", Some("y"))]);

@@ -1,5 +1,6 @@
 //! The file system over a real server for S3: what it requests, what others see of it, and what it does when the server fails.
 
+mod answers;
 mod attributes;
 mod hostile;
 pub(crate) mod server;

@@ -13,15 +13,19 @@ use vfs::{Base, Cancel, Errno, OpenFlags, Vfs};
 /// Long enough for a loaded machine, and for a test that waits for it.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-fn tree(stranger: &Stranger, prefix: &str) -> ObjectFs {
+pub(crate) fn tree(stranger: &Stranger, prefix: &str) -> ObjectFs {
+    let options = ObjectOptions { ttl: LONG, timeout: TIMEOUT, retries: 0, ..ObjectOptions::default() };
+    tree_with(stranger, prefix, options)
+}
+
+pub(crate) fn tree_with(stranger: &Stranger, prefix: &str, options: ObjectOptions) -> ObjectFs {
     let mut bucket = Bucket::parse(&format!("s3://{BUCKET}/{prefix}")).expect("a URL");
     bucket.endpoint = Some(stranger.endpoint.clone());
     bucket.keys = Some(Keys { access_key: KEYS.0.into(), secret_key: KEYS.1.into() });
-    let options = ObjectOptions { ttl: LONG, timeout: TIMEOUT, retries: 0, ..ObjectOptions::default() };
     ObjectFs::in_bucket(&bucket, options).expect("threads")
 }
 
-fn mount(fs: ObjectFs) -> Mounted {
+pub(crate) fn mount(fs: ObjectFs) -> Mounted {
     let calls = fs.calls();
     let vfs = Vfs::new(fs);
     Mounted { at: vfs.context(), calls, _vfs: vfs }

@@ -39,8 +39,8 @@ type Body = BoxBody<Bytes, Failure>;
 pub(crate) enum Act {
     /// It has this status.
     Status(u16),
-    /// It fails, with the status 200 and an error as its body.
-    ErrorAs200,
+    /// It does not happen; the answer has the status 200 and this body.
+    Body(&'static str),
     /// The connection ends before the answer.
     Cut,
     /// The server does it, and the connection ends before the answer.
@@ -204,9 +204,9 @@ async fn answer(
             *response.status_mut() = StatusCode::from_u16(status)?;
             return Ok(response);
         }
-        Some(Act::ErrorAs200) => {
-            let error = Bytes::from_static(b"<Error><Code>InvalidPart</Code><Message>refused</Message></Error>");
-            return Ok(Response::new(Full::new(error).map_err(|never| match never {}).boxed()));
+        Some(Act::Body(text)) => {
+            let body = Full::new(Bytes::from_static(text.as_bytes()));
+            return Ok(Response::new(body.map_err(|never| match never {}).boxed()));
         }
         Some(Act::Slow) => {
             let add = |number: usize| {

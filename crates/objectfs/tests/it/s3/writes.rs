@@ -88,7 +88,10 @@ fn an_upload_that_fails_is_aborted() {
         names.filter(|name| name.to_string_lossy().contains(".upload")).count()
     };
     for (act, method, has) in [
-        (Act::ErrorAs200, Method::POST, "uploadId="),
+        (Act::Body("<Error><Code>InvalidPart</Code></Error>"), Method::POST, "uploadId="),
+        (Act::Body("<Error/>"), Method::POST, "uploadId="),
+        (Act::Body("<CopyObjectResult></CopyObjectResult>"), Method::POST, "uploadId="),
+        (Act::Body(""), Method::POST, "uploadId="),
         (Act::Status(403), Method::POST, "uploadId="),
         (Act::Status(403), Method::PUT, "partNumber=2"),
     ] {
@@ -102,6 +105,20 @@ fn an_upload_that_fails_is_aborted() {
         soon("no part remains", &|| parts() == 0);
     }
     assert_eq!(mounted.write("/large", b"now"), Ok(()));
+}
+
+#[test]
+fn a_copy_that_fails_with_the_status_200_removes_nothing() {
+    let server = Server::start();
+    let mounted = mount(&server, LONG);
+    mounted.write("/old", b"text").unwrap();
+    server.fail(Method::PUT, "/new", usize::MAX, Act::Body("<Error><Code>InternalError</Code></Error>"));
+    assert_eq!(mounted.rename("/old", "/new"), Err(Errno::EIO));
+    assert_eq!(mounted.read("/old"), Ok(b"text".to_vec()));
+    server.mend();
+    server.fail(Method::PUT, "/new", 1, Act::Body("<Error><Code>InternalError</Code></Error>"));
+    assert_eq!(mounted.rename("/old", "/new"), Ok(()), "an error that passes");
+    assert_eq!(mounted.read("/new"), Ok(b"text".to_vec()));
 }
 
 #[test]
