@@ -21,8 +21,8 @@ pub(crate) use locked_dir::remove_dead_socket;
 pub(crate) use status::{FileSystemStatus, HostStatus, LockStatus, ServedMount, Status, StoreStatus};
 
 use crate::command_error::CommandError;
-use exchange::{Exchange, Foreign};
-use fuse::message::{Reason, one_line, show};
+use exchange::Exchange;
+use fuse::message::{Reason, show};
 use fuse::mountinfo::{self, MountInfo};
 use locked_dir::{LockedDir, SocketFile};
 use rustix::fs::{major, minor};
@@ -38,6 +38,7 @@ use std::sync::Weak;
 use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
+use vfs::Foreign;
 
 /// How long one side waits for the other.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -59,7 +60,7 @@ pub(crate) enum ControlError {
     NotMounted(PathBuf),
 
     /// Something else is mounted there.
-    #[error("{}: a mount of {fs_type}, not of Lightfoot (`lightfoot list` lists those)", show(.path))]
+    #[error("{}: a mount of {}, not of Lightfoot (`lightfoot list` lists those)", show(.path), Foreign::of(.fs_type))]
     OtherMount { path: PathBuf, fs_type: String },
 
     /// Its process does not reply.
@@ -137,9 +138,9 @@ pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
         io::ErrorKind::TimedOut => no_reply("timed out".into()),
         _ => no_reply(error.into()),
     })?;
-    let status: Option<Status> = Foreign::parse(&line).and_then(Foreign::read);
+    let status: Option<Status> = exchange::parse(&line);
     let status = status.ok_or_else(|| no_reply("it runs another version of lightfoot".into()))?;
-    if status.mountpoint != one_line(&mount.mountpoint.to_string_lossy()) {
+    if status.mountpoint != Foreign::text(mount.mountpoint.to_string_lossy()).to_string() {
         return Err(no_reply("it reports another mount".into()));
     }
     Ok(status)

@@ -4,6 +4,7 @@
 
 use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
+use crate::output::report;
 use clap::Args;
 use fuse::message::{Reason, shell_word, show};
 use fuse::mountinfo::MountInfo;
@@ -76,7 +77,7 @@ pub(crate) fn run(unmount: &Unmount) -> Result<(), UnmountError> {
         if let Err(failed) = unmount_one(mountpoint, unmount.lazy)
             && let Err(before) = std::mem::replace(&mut result, Err(failed))
         {
-            eprintln!("lightfoot: {before}");
+            report(before);
         }
     }
     result
@@ -102,7 +103,7 @@ fn unmount_one(mountpoint: &Path, is_lazy: bool) -> Result<(), UnmountError> {
     if let Some(process) = process.filter(|_| !is_lazy)
         && !has_ended(&process)
     {
-        eprintln!("lightfoot: {}: unmounted; its process is still running and ends by itself", show(&mount.mountpoint));
+        report(format_args!("{}: unmounted; its process is still running and ends by itself", show(&mount.mountpoint)));
     }
     Ok(())
 }
