@@ -27,10 +27,11 @@ use fuse::mountinfo::{self, MountInfo};
 use locked_dir::{LockedDir, SocketFile};
 use rustix::fs::{major, minor};
 use rustix::io::Errno;
-use rustix::process::{Pid, geteuid};
+use rustix::process::{PidfdFlags, geteuid, pidfd_open};
 use std::env;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -41,10 +42,7 @@ use thiserror::Error;
 use vfs::Foreign;
 
 /// How long one side waits for the other.
-const TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long a command waits that does not need the other side.
-const MOMENT: Duration = Duration::from_millis(200);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest request, in bytes.
 const MAX_REQUEST: u64 = 64;
@@ -132,8 +130,10 @@ fn reply(mut stream: &UnixStream, mount: &ServedMount) -> io::Result<()> {
 /// # Errors
 /// If the process does not reply within [`TIMEOUT`], or reports another mount.
 pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
-    let (exchange, socket) = connect(mount, Instant::now() + TIMEOUT)?;
-    let no_reply = |reason| ControlError::NoReply { path: mount.mountpoint.clone(), socket: socket.clone(), reason };
+    let no_reply = |socket, reason| ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason };
+    let connected = connect(mount, Instant::now() + TIMEOUT);
+    let (exchange, socket) = connected.map_err(|(error, socket)| no_reply(socket, error.into()))?;
+    let no_reply = |reason| no_reply(socket.clone(), reason);
     let line = exchange.request(b"snapshot\n", MAX_REPLY).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => no_reply("timed out".into()),
         _ => no_reply(error.into()),
@@ -146,13 +146,18 @@ pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
     Ok(status)
 }
 
-/// Returns the process that serves the mount, if its socket can be reached at once.
-pub(crate) fn process_of(mount: &MountInfo) -> Option<Pid> {
-    let (exchange, _) = connect(mount, Instant::now() + MOMENT).ok()?;
-    Some(rustix::net::sockopt::socket_peercred(&exchange.stream).ok()?.pid)
+/// Returns a descriptor of the process that serves the mount. Waits at most `patience`.
+///
+/// # Errors
+/// `TimedOut` if the queue of its socket stays full, and the errors of `connect(2)` and `pidfd_open(2)`.
+pub(crate) fn process_of(mount: &MountInfo, patience: Duration) -> io::Result<OwnedFd> {
+    let (exchange, _) = connect(mount, Instant::now() + patience).map_err(|(error, _)| error)?;
+    let process = rustix::net::sockopt::socket_peercred(&exchange.stream)?.pid;
+    Ok(pidfd_open(process, PidfdFlags::empty())?)
 }
 
-fn connect(mount: &MountInfo, until: Instant) -> Result<(Exchange, PathBuf), ControlError> {
+/// Connects to the process of the mount. Returns the socket's path, too, also with an error.
+fn connect(mount: &MountInfo, until: Instant) -> Result<(Exchange, PathBuf), (io::Error, PathBuf)> {
     let name = file_name(mount.device);
     let places: Vec<PathBuf> = socket_dirs(mount.uid).into_iter().map(|dir| dir.join(&name)).collect();
     let mut reason = io::Error::from(Errno::NOENT);
@@ -168,7 +173,7 @@ fn connect(mount: &MountInfo, until: Instant) -> Result<(Exchange, PathBuf), Con
             _ => {}
         }
     }
-    Err(ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason: reason.into() })
+    Err((reason, socket))
 }
 
 fn file_name(device: u64) -> String {

@@ -2,6 +2,8 @@
 
 use super::fixture::{Fixture, end_of};
 use rustix::fs::{major, minor};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect, listen, socket_with};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -279,6 +281,12 @@ fn serve(path: &Path, reply: Vec<u8>) {
     });
 }
 
+/// The control socket of the mount at `path`.
+fn socket_of(path: &Path) -> String {
+    let device = fs::metadata(path).expect("the root").dev();
+    format!("/run/lightfoot/mount-{}:{}.sock", major(device), minor(device))
+}
+
 /// Adds the hostile names to each string but the mount point, which the commands check.
 fn poison(value: &mut Value) {
     match value {
@@ -347,8 +355,7 @@ fn no_reply_of_another_process_reaches_a_terminal() {
     fs::create_dir_all(&mountpoint).expect("a directory");
     let hidden = Hidden::new(&fixture, OsStr::new("ram:"), &mountpoint, &[]);
     let mut status = hidden.status();
-    let device = fs::metadata(hidden.inside(b"")).expect("the root").dev();
-    let socket = format!("/run/lightfoot/mount-{}:{}.sock", major(device), minor(device));
+    let socket = socket_of(&hidden.inside(b""));
     poison(&mut status);
     serve(Path::new(&socket), format!("{status}\n").into_bytes());
     let source = status["source"].as_str().expect("text").to_owned();
@@ -359,4 +366,35 @@ fn no_reply_of_another_process_reaches_a_terminal() {
     check_output("unmount", &hidden.run(&["unmount", "@"]));
     let _ = fs::remove_file(&socket);
     check("standard error", &hidden.end(), &["lightfoot: ", "20"]);
+}
+
+#[test]
+fn a_process_that_accepts_nobody_does_not_delay_the_unmount() {
+    let Some(fixture) = Fixture::new() else { return };
+    let _mount = fixture.mount(&["ram:", "m"]);
+    let socket = socket_of(&fixture.at("m"));
+    fs::remove_file(&socket).expect("the socket");
+    let unix = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None).expect("a socket");
+    let (listener, address) = (unix(), SocketAddrUnix::new(&*socket).expect("a path"));
+    bind(&listener, &address).expect("a name");
+    listen(&listener, 0).expect("it listens");
+    let mut waiting = vec![unix()];
+    while connect(waiting.last().expect("one"), &address).is_ok() {
+        waiting.push(unix());
+    }
+    let mut command = fixture.command(&["unmount", "m"]);
+    let mut unmounting = command.stderr(Stdio::piped()).spawn().expect("the command runs");
+    fixture.until("it is unmounted", || !fixture.is_mounted());
+    // The queue was full before the unmount, so the connection that the test waits for is made after it.
+    fixture.until("the command connects", || {
+        assert!(unmounting.try_wait().expect("a child").is_none(), "the command waits for nobody");
+        accept(&listener).is_ok_and(|client| {
+            let client = socket_peercred(&client).expect("its process").pid;
+            client == Pid::from_child(&unmounting)
+        })
+    });
+    // It waits for the end of the process that listens, which is this test.
+    unmounting.kill().expect("a child");
+    unmounting.wait().expect("a child");
+    let _ = fs::remove_file(&socket);
 }
