@@ -21,16 +21,17 @@ pub(crate) use locked_dir::remove_dead_socket;
 pub(crate) use status::{FileSystemStatus, HostStatus, LockStatus, ServedMount, Status, StoreStatus};
 
 use crate::command_error::CommandError;
-use exchange::{Exchange, Foreign};
-use fuse::message::{Reason, one_line, show};
+use exchange::Exchange;
+use fuse::message::{Reason, show};
 use fuse::mountinfo::{self, MountInfo};
 use locked_dir::{LockedDir, SocketFile};
 use rustix::fs::{major, minor};
 use rustix::io::Errno;
-use rustix::process::{Pid, geteuid};
+use rustix::process::{PidfdFlags, geteuid, pidfd_open};
 use std::env;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -38,12 +39,10 @@ use std::sync::Weak;
 use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
+use vfs::Foreign;
 
 /// How long one side waits for the other.
-const TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long a command waits that does not need the other side.
-const MOMENT: Duration = Duration::from_millis(200);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest request, in bytes.
 const MAX_REQUEST: u64 = 64;
@@ -59,7 +58,7 @@ pub(crate) enum ControlError {
     NotMounted(PathBuf),
 
     /// Something else is mounted there.
-    #[error("{}: a mount of {fs_type}, not of Lightfoot (`lightfoot list` lists those)", show(.path))]
+    #[error("{}: a mount of {}, not of Lightfoot (`lightfoot list` lists those)", show(.path), Foreign::of(.fs_type))]
     OtherMount { path: PathBuf, fs_type: String },
 
     /// Its process does not reply.
@@ -131,27 +130,34 @@ fn reply(mut stream: &UnixStream, mount: &ServedMount) -> io::Result<()> {
 /// # Errors
 /// If the process does not reply within [`TIMEOUT`], or reports another mount.
 pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
-    let (exchange, socket) = connect(mount, Instant::now() + TIMEOUT)?;
-    let no_reply = |reason| ControlError::NoReply { path: mount.mountpoint.clone(), socket: socket.clone(), reason };
+    let no_reply = |socket, reason| ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason };
+    let connected = connect(mount, Instant::now() + TIMEOUT);
+    let (exchange, socket) = connected.map_err(|(error, socket)| no_reply(socket, error.into()))?;
+    let no_reply = |reason| no_reply(socket.clone(), reason);
     let line = exchange.request(b"snapshot\n", MAX_REPLY).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => no_reply("timed out".into()),
         _ => no_reply(error.into()),
     })?;
-    let status: Option<Status> = Foreign::parse(&line).and_then(Foreign::read);
+    let status: Option<Status> = exchange::parse(&line);
     let status = status.ok_or_else(|| no_reply("it runs another version of lightfoot".into()))?;
-    if status.mountpoint != one_line(&mount.mountpoint.to_string_lossy()) {
+    if status.mountpoint != Foreign::text(mount.mountpoint.to_string_lossy()).to_string() {
         return Err(no_reply("it reports another mount".into()));
     }
     Ok(status)
 }
 
-/// Returns the process that serves the mount, if its socket can be reached at once.
-pub(crate) fn process_of(mount: &MountInfo) -> Option<Pid> {
-    let (exchange, _) = connect(mount, Instant::now() + MOMENT).ok()?;
-    Some(rustix::net::sockopt::socket_peercred(&exchange.stream).ok()?.pid)
+/// Returns a descriptor of the process that serves the mount. Waits at most `patience`.
+///
+/// # Errors
+/// `TimedOut` if the queue of its socket stays full, and the errors of `connect(2)` and `pidfd_open(2)`.
+pub(crate) fn process_of(mount: &MountInfo, patience: Duration) -> io::Result<OwnedFd> {
+    let (exchange, _) = connect(mount, Instant::now() + patience).map_err(|(error, _)| error)?;
+    let process = rustix::net::sockopt::socket_peercred(&exchange.stream)?.pid;
+    Ok(pidfd_open(process, PidfdFlags::empty())?)
 }
 
-fn connect(mount: &MountInfo, until: Instant) -> Result<(Exchange, PathBuf), ControlError> {
+/// Connects to the process of the mount. Returns the socket's path, too, also with an error.
+fn connect(mount: &MountInfo, until: Instant) -> Result<(Exchange, PathBuf), (io::Error, PathBuf)> {
     let name = file_name(mount.device);
     let places: Vec<PathBuf> = socket_dirs(mount.uid).into_iter().map(|dir| dir.join(&name)).collect();
     let mut reason = io::Error::from(Errno::NOENT);
@@ -167,7 +173,7 @@ fn connect(mount: &MountInfo, until: Instant) -> Result<(Exchange, PathBuf), Con
             _ => {}
         }
     }
-    Err(ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason: reason.into() })
+    Err((reason, socket))
 }
 
 fn file_name(device: u64) -> String {

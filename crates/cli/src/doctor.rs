@@ -18,6 +18,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
 use thiserror::Error;
+use vfs::Foreign;
 
 /// Fewer descriptors than this are few for a host directory, which keeps many open.
 const FEW_FILES: u64 = 4096;
@@ -91,7 +92,7 @@ pub(crate) fn run(_: &Doctor, out: &mut impl Write) -> Result<(), DoctorError> {
         directory_of_sockets(),
     ];
     let text: String = findings.iter().map(line).collect();
-    print(text.as_bytes(), out)?;
+    print(&text, out)?;
     if findings.iter().any(|finding| finding.level == Level::Bad) { Err(DoctorError::CannotMount) } else { Ok(()) }
 }
 
@@ -141,7 +142,7 @@ fn helper_version() -> Option<String> {
 
 fn helper(is_root: bool, version: Option<String>) -> Finding {
     match version {
-        Some(version) => ok(fuse::message::one_line(&version)),
+        Some(version) => ok(Foreign::of(&version).to_string()),
         None if is_root => note("fusermount3: not found (root mounts without it; other users need the package fuse3)"),
         None => bad("fusermount3: not found (install the package fuse3, or run as root)"),
     }

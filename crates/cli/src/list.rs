@@ -5,7 +5,7 @@
 //! report what it serves; a mount whose process does not reply is listed all the same.
 
 use crate::control::{self, Status};
-use crate::output::{OutputError, print};
+use crate::output::{OutputError, json, print};
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use fuse::message::show;
@@ -62,8 +62,8 @@ pub(crate) fn run(list: &List, out: &mut impl Write) -> Result<(), OutputError> 
     let ours: Vec<_> = mounts.iter().filter(|mount| mount.is_lightfoot()).collect();
     // Side by side: each process has the whole time to reply.
     let listed: Vec<_> = ours.chunks(AT_A_TIME).flat_map(listed).collect();
-    let text = if list.json { serde_json::to_string_pretty(&listed)? + "\n" } else { table(&listed) };
-    print(text.as_bytes(), out)?;
+    let text = if list.json { json(&listed)? } else { table(&listed) };
+    print(&text, out)?;
     Ok(())
 }
 

@@ -5,20 +5,23 @@
 //! take a level, and levels for single parts: `info,fuse=debug`. `RUST_LOG` is ignored. A level or part that does not exist
 //! is an error.
 
+use crate::escapes;
 use clap::{Args, ValueEnum};
 use fuse::message::{Reason, show};
 use std::env;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use syslog_tracing::{Facility, Options, Syslog};
 use thiserror::Error;
+use tracing::Metadata;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
+use vfs::Foreign;
 
 /// The environment variable that is read if `--log-level` is not given.
 const VARIABLE: &str = "LIGHTFOOT_LOG";
@@ -71,13 +74,15 @@ pub(crate) enum LogFormat {
 #[derive(Debug, Error)]
 pub(crate) enum LogError {
     /// A level that does not exist.
-    #[error("invalid log level {level:?}{} (use error, warn, info, debug, trace or off)", place(*.is_from_environment))]
+    #[error("invalid log level {:?}{} (use error, warn, info, debug, trace or off)", Foreign::of(.level), place(*.is_from_environment))]
     Level { level: String, is_from_environment: bool },
 
     /// A level for a part that does not exist.
     #[error(
-        "invalid log level {item:?}{}: no part {part:?} (use lightfoot, fuse, hostfs, objectfs or vfs)",
-        place(*.is_from_environment)
+        "invalid log level {:?}{}: no part {:?} (use lightfoot, fuse, hostfs, objectfs or vfs)",
+        Foreign::of(.item),
+        place(*.is_from_environment),
+        Foreign::of(.part)
     )]
     Part { item: String, part: String, is_from_environment: bool },
 
@@ -108,8 +113,9 @@ pub(crate) fn start(arguments: &LogArguments, is_in_background: bool) -> Result<
         .into_iter()
         .flatten()
         .map(|(writer, is_syslog)| {
-            let lines = fmt::layer().with_writer(writer);
-            match arguments.log_format {
+            let format = arguments.log_format;
+            let lines = fmt::layer().with_writer(Escaping { writer, format });
+            match format {
                 // syslog adds the time, and has the level as its priority.
                 LogFormat::Text if is_syslog => lines.with_ansi(false).with_level(false).without_time().boxed(),
                 LogFormat::Text => lines.boxed(),
@@ -155,6 +161,43 @@ fn file(path: &Path) -> Result<BoxMakeWriter, LogError> {
     let file = opened.map_err(|error| LogError::File { path: path.into(), reason: error.into() })?;
     // Each line is one write at the end of the file, so lines of several processes do not mix.
     Ok(BoxMakeWriter::new(Arc::new(file)))
+}
+
+/// A writer of events that writes each as one line, without characters that a terminal would obey: also the events of other
+/// crates, which do not use [`Foreign`].
+struct Escaping<W> {
+    writer: W,
+    format: LogFormat,
+}
+
+impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for Escaping<W> {
+    type Writer = Escaping<W::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        Escaping { writer: self.writer.make_writer(), format: self.format }
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> Self::Writer {
+        Escaping { writer: self.writer.make_writer_for(event), format: self.format }
+    }
+}
+
+impl<W: Write> Write for Escaping<W> {
+    /// Writes an event, which comes as a whole.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        let line = match self.format {
+            LogFormat::Text => Foreign::of(text).to_string(),
+            LogFormat::Json => escapes::json(text).into_owned(),
+        };
+        self.writer.write_all((line + "\n").as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //!
 //! Each module imports only modules of the rows above its own:
 //!
-//! 1. `command_error`
+//! 1. `command_error`, `escapes`
 //! 2. `output`, `logging`, `options`, `signals`
 //! 3. `control`, `source`
 //! 4. `doctor`, `list`, `stats`, `unmount`
@@ -19,6 +19,7 @@ mod arguments;
 mod command_error;
 mod control;
 mod doctor;
+mod escapes;
 mod list;
 mod logging;
 mod manual;
@@ -33,14 +34,17 @@ mod unmount;
 use arguments::{Arguments, CommandArguments};
 use clap::{CommandFactory, Parser};
 use command_error::CommandError;
+use output::report;
 use std::env;
+use std::ffi::OsString;
 use std::io;
-use std::process::ExitCode;
+use std::process::{ExitCode, exit};
+use vfs::Foreign;
 
 fn main() -> ExitCode {
     let out = &mut io::stdout().lock();
     let arguments = mount::arguments(env::args_os().collect());
-    match Arguments::parse_from(&arguments).command {
+    match parsed(&arguments).command {
         CommandArguments::Mount(mount) => exit_code(mount::run(&mount, &arguments)),
         CommandArguments::Unmount(unmount) => exit_code(unmount::run(&unmount)),
         CommandArguments::List(list) => exit_code(list::run(&list, out)),
@@ -54,10 +58,24 @@ fn main() -> ExitCode {
     }
 }
 
+/// Returns the command line. If it is wrong, prints why and ends the process.
+fn parsed(arguments: &[OsString]) -> Arguments {
+    Arguments::try_parse_from(arguments).unwrap_or_else(|error| {
+        if arguments.iter().any(|argument| Foreign::of(argument).is_escaped()) {
+            // The message has some of the arguments in it, so a second try gets them with escapes.
+            let shown = arguments.iter().map(|argument| Foreign::of(argument).to_string());
+            Arguments::try_parse_from(shown).map_or_else(|error| error.exit(), drop);
+            report("an argument has a character that is not permitted there (omit it)");
+            exit(2);
+        }
+        error.exit()
+    })
+}
+
 fn exit_code<E: CommandError>(result: Result<(), E>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if !error.is_reported() {
-        eprintln!("lightfoot: {error}");
+        report(&error);
     }
     ExitCode::from(error.status())
 }

@@ -1,7 +1,7 @@
 //! `lightfoot completions` and `lightfoot man`: shell completions and manual pages, made from the command line's description.
 
 use crate::command_error::CommandError;
-use crate::output::{OutputError, print};
+use crate::output::{OutputError, print_own};
 use clap::Command;
 use clap_complete::Shell;
 use fuse::message::{Reason, show};
@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use vfs::Foreign;
 
 /// Arguments of `lightfoot completions`.
 #[derive(clap::Args, Clone, Debug)]
@@ -34,7 +35,7 @@ pub(crate) struct Man {
 #[derive(Debug, Error)]
 pub(crate) enum ManualError {
     /// The command does not exist.
-    #[error("unknown command {name:?} (use {})", .known.join(", "))]
+    #[error("unknown command {:?} (use {})", Foreign::of(.name), .known.join(", "))]
     UnknownCommand { name: String, known: Vec<String> },
 
     /// A page cannot be written.
@@ -59,7 +60,7 @@ impl CommandError for ManualError {
 pub(crate) fn complete(completions: &Completions, mut root: Command, out: &mut impl Write) -> Result<(), ManualError> {
     let mut text = Vec::new();
     clap_complete::generate(completions.shell, &mut root, "lightfoot", &mut text);
-    print(&text, out)?;
+    print_own(&text, out)?;
     Ok(())
 }
 
@@ -79,7 +80,7 @@ pub(crate) fn run(man: &Man, mut root: Command, out: &mut impl Write) -> Result<
             page(command, &format!("lightfoot-{}", command.get_name()))
         }
     };
-    print(&text, out)?;
+    print_own(&text, out)?;
     Ok(())
 }
 

@@ -36,6 +36,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
+use vfs::Foreign;
 
 /// Arguments of `lightfoot mount`.
 #[derive(Args, Clone, Debug)]
@@ -176,7 +177,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
         }
         Ready::Hints(program) => hints::print(program, &served),
     }
-    notify::ready(&format!("{} is mounted", mounted.mountpoint().display()));
+    notify::ready(&format!("{} is mounted", Foreign::of(mounted.mountpoint())));
     wait(mounted, &mut signals, &served.stores)
 }
 

@@ -25,7 +25,7 @@ use std::fmt;
 use std::time::Duration;
 use table::rows;
 use thiserror::Error;
-use vfs::Budget;
+use vfs::{Budget, Foreign};
 
 /// Options for other programs that `/etc/fstab` may have, besides those that begin with `x-`.
 const IGNORED: &str = "defaults auto noauto user nouser users owner group _netdev nofail async lazytime nolazytime loud silent \
@@ -96,19 +96,19 @@ pub(crate) enum Place {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum OptionError {
     /// The option does not exist.
-    #[error("unknown option {option:?} ({}`lightfoot mount --help` lists all options)", did_you_mean(.near))]
+    #[error("unknown option {:?} ({}`lightfoot mount --help` lists all options)", Foreign::of(.option), did_you_mean(.near))]
     Unknown { option: String, near: Vec<&'static str> },
 
     /// The option exists, but is not valid here.
-    #[error("option {option:?}: not valid for {place} (only for {})", list(.valid))]
+    #[error("option {:?}: not valid for {place} (only for {})", Foreign::of(.option), list(.valid))]
     Misplaced { option: String, place: Place, valid: &'static [Owner] },
 
     /// Other programs have the option, and this program does not offer it.
-    #[error("option {option:?}: {why}")]
+    #[error("option {:?}: {why}", Foreign::of(.option))]
     NotOffered { option: String, why: &'static str },
 
     /// The value of the option cannot be used, is missing, or must not be there.
-    #[error("invalid option {option:?} (use {usage})")]
+    #[error("invalid option {:?} (use {usage})", Foreign::of(.option))]
     Value { option: String, usage: String },
 }
 
@@ -148,7 +148,9 @@ impl Settings {
     pub(crate) fn add(&mut self, list: &str, place: Place, is_sloppy: bool) -> Result<(), OptionError> {
         for option in split(list) {
             match self.set(option, place) {
-                Err(OptionError::Unknown { .. }) if is_sloppy => tracing::warn!(option, "unknown option ignored"),
+                Err(OptionError::Unknown { .. }) if is_sloppy => {
+                    tracing::warn!(option = Foreign::of(option).to_string(), "unknown option ignored")
+                }
                 set => set?,
             }
         }

@@ -30,7 +30,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
-use vfs::{Base, Bounded, Context, Errno, FileSystem, Vfs};
+use vfs::{Base, Bounded, Context, Errno, FileSystem, Foreign, Vfs};
 
 /// The beginning of a SOURCE that is a tree in memory.
 const RAM: &str = "ram:";
@@ -111,12 +111,12 @@ enum Problem {
     #[error("{}: {reason} (use a directory that you may read)", show(.path))]
     Unusable { path: PathBuf, reason: Reason },
 
-    #[error("{url}: {reason} (docs/objects.md describes options and credentials)")]
+    #[error("{}: {} (docs/objects.md describes options and credentials)", Foreign::of(.url), Foreign::of(.reason))]
     #[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "no store can be opened"))]
     Objects { url: String, reason: String },
 
     #[cfg(not(feature = "s3"))]
-    #[error("{0}: not built in (build with the feature s3)")]
+    #[error("{}: not built in (build with the feature s3)", Foreign::of(.0))]
     NotBuiltIn(String),
 
     #[error("{0}")]
@@ -128,22 +128,22 @@ enum Problem {
     #[error("{}: cannot read the file of mounts: {reason}", show(.path))]
     Unreadable { path: PathBuf, reason: Reason },
 
-    #[error("{0} (docs/mounting.md describes the format)")]
+    #[error("{} (docs/mounting.md describes the format)", Foreign::of(.0))]
     Toml(String),
 
-    #[error("invalid mount point {0:?} (use an absolute path without . and .., such as /src)")]
+    #[error("invalid mount point {:?} (use an absolute path without . and .., such as /src)", Foreign::of(.0))]
     BadMountPoint(String),
 
-    #[error("two mounts at {0:?}: one would hide the other (remove one)")]
+    #[error("two mounts at {:?}: one would hide the other (remove one)", Foreign::of(.0))]
     TwiceAt(String),
 
     #[error("{}: a file of mounts inside another (copy its mounts into this file)", show(.0))]
     Nested(PathBuf),
 
-    #[error("no directory {at:?} to mount on in {on}: {reason} (create it there, or use another mount point)")]
+    #[error("no directory {:?} to mount on in {on}: {reason} (create it there, or use another mount point)", Foreign::of(.at))]
     NoMountPoint { at: String, on: String, reason: Reason },
 
-    #[error("cannot mount at {at:?}: {reason} (use another mount point)")]
+    #[error("cannot mount at {:?}: {reason} (use another mount point)", Foreign::of(.at))]
     Mount { at: String, reason: Reason },
 }
 

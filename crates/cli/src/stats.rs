@@ -10,7 +10,7 @@ pub(crate) use top::{Top, run as top};
 
 use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
-use crate::output::{OutputError, print};
+use crate::output::{OutputError, json, print};
 use clap::Args;
 use fuse::message::Reason;
 use std::io::{self, Write};
@@ -93,13 +93,13 @@ pub(crate) fn run(stats: &Stats, out: &mut impl Write) -> Result<(), StatsError>
         status = control::status(&mount)?.since(&status);
     }
     let text = if stats.json {
-        serde_json::to_string_pretty(&status).map_err(OutputError::from)? + "\n"
+        json(&status)?
     } else if stats.prometheus {
         prometheus(&status)
     } else {
         page::full(&status)
     };
-    print(text.as_bytes(), out)?;
+    print(&text, out)?;
     Ok(())
 }
 

@@ -4,17 +4,19 @@
 
 use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
+use crate::output::report;
 use clap::Args;
 use fuse::message::{Reason, shell_word, show};
 use fuse::mountinfo::MountInfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
-use rustix::process::{PidfdFlags, geteuid, pidfd_open};
+use rustix::process::geteuid;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use thiserror::Error;
 
 /// How long the process of a mount may take to end, in seconds.
@@ -76,7 +78,7 @@ pub(crate) fn run(unmount: &Unmount) -> Result<(), UnmountError> {
         if let Err(failed) = unmount_one(mountpoint, unmount.lazy)
             && let Err(before) = std::mem::replace(&mut result, Err(failed))
         {
-            eprintln!("lightfoot: {before}");
+            report(before);
         }
     }
     result
@@ -84,7 +86,8 @@ pub(crate) fn run(unmount: &Unmount) -> Result<(), UnmountError> {
 
 fn unmount_one(mountpoint: &Path, is_lazy: bool) -> Result<(), UnmountError> {
     let mount = control::find(mountpoint)?;
-    let process = control::process_of(&mount).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    // Before the unmount, after which the process removes its socket. A process that does not accept cannot delay the unmount.
+    let process = control::process_of(&mount, Duration::ZERO);
     let flags = if is_lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     let unmounted =
         mount.pin().and_then(|pinned| rustix::mount::unmount(pinned.path(), flags | UnmountFlags::NOFOLLOW));
@@ -99,10 +102,16 @@ fn unmount_one(mountpoint: &Path, is_lazy: bool) -> Result<(), UnmountError> {
             return Err(UnmountError::Refused { path: mount.mountpoint, reason: io::Error::from(errno).into() });
         }
     }
-    if let Some(process) = process.filter(|_| !is_lazy)
-        && !has_ended(&process)
-    {
-        eprintln!("lightfoot: {}: unmounted; its process is still running and ends by itself", show(&mount.mountpoint));
+    if is_lazy {
+        return Ok(());
+    }
+    let process = match process {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => control::process_of(&mount, control::TIMEOUT),
+        process => process,
+    };
+    // Without a socket there is no process to wait for, or it cannot be found.
+    if process.is_ok_and(|process| !has_ended(&process)) {
+        report(format_args!("{}: unmounted; its process is still running and ends by itself", show(&mount.mountpoint)));
     }
     Ok(())
 }

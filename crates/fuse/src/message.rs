@@ -1,10 +1,10 @@
 //! The parts of an error message, which reads `what: why (what to do)`.
 //!
 //! # What it is
-//! [`show`] writes the path at the front, [`Reason`] and [`without_number`] the system's reason,
-//! [`one_line`] the words of another program, and [`shell_word`] a path in the command that the
-//! message proposes. The commands `lightfoot` and `lightfoot-lab` and the errors of this crate use
-//! these.
+//! [`show`] writes the path at the front, [`Reason`] and [`without_number`] the system's reason, and
+//! [`shell_word`] a path in the command that the message proposes. All escape as [`Foreign`] does,
+//! which writes the words of another program. The commands `lightfoot` and `lightfoot-lab` and the
+//! errors of this crate use these.
 //!
 //! # What it is not
 //! An error type: each command has one, with its exit statuses.
@@ -14,7 +14,9 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use vfs::Foreign;
 
 /// Why the system refused, without its number and without a capital: `permission denied`.
 #[derive(Debug)]
@@ -22,7 +24,7 @@ pub struct Reason(String);
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        Foreign::of(&self.0).fmt(f)
     }
 }
 
@@ -59,68 +61,44 @@ pub fn without_number(error: &io::Error) -> String {
         let len = reason.len();
         text.truncate(len);
     }
-    text
+    Foreign::of(&text).to_string()
 }
 
 /// Returns a path on one line: as it is, or quoted and escaped if it has spaces or characters that
 /// a terminal would not show.
 #[must_use]
 pub fn show(path: &Path) -> String {
-    match path.to_str() {
-        Some(text) if is_plain(text) => text.into(),
-        _ => format!("{path:?}"),
-    }
-}
-
-/// Text of another program on one line: with escapes for characters that a terminal would obey.
-#[must_use]
-pub fn one_line(text: &str) -> String {
-    let escaped = |letter: char| {
-        if is_obeyed(letter) { letter.escape_default().to_string() } else { letter.to_string() }
-    };
-    text.chars().map(escaped).collect()
-}
-
-/// Returns whether a terminal may act on a character, or show what follows elsewhere: control characters, ends of lines, and
-/// the marks that change the direction of text.
-fn is_obeyed(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let foreign = Foreign::of(path);
+    let text = foreign.to_string();
+    let is_odd = |letter: char| letter.is_whitespace() || "\"'\\".contains(letter);
+    if foreign.is_escaped() || text.is_empty() || text.contains(is_odd) { format!("{foreign:?}") } else { text }
 }
 
 /// Returns a path as one word of a shell command.
 #[must_use]
 pub fn shell_word(path: &Path) -> String {
-    let text = path.to_string_lossy();
+    let foreign = Foreign::of(path);
+    if foreign.is_escaped() {
+        return format!("$'{}'", path.as_os_str().as_bytes().iter().map(in_dollar_quotes).collect::<String>());
+    }
+    let text = foreign.to_string();
     let is_safe = |letter: char| letter.is_alphanumeric() || "/._-+:,@%".contains(letter);
-    if !text.is_empty() && text.chars().all(is_safe) {
-        text.into_owned()
-    } else if text.contains(char::is_control) {
-        format!("$'{}'", text.chars().map(in_dollar_quotes).collect::<String>())
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
+    if !text.is_empty() && text.chars().all(is_safe) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Returns a character between `$'` and `'` (POSIX 2024, bash, zsh).
-fn in_dollar_quotes(letter: char) -> String {
-    match letter {
-        '\'' | '\\' => format!("\\{letter}"),
-        letter if letter.is_control() => {
-            letter.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect()
-        }
-        letter => letter.into(),
+/// Returns a byte between `$'` and `'` (POSIX 2024, bash, zsh).
+fn in_dollar_quotes(byte: &u8) -> String {
+    match byte {
+        b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
+        b' '..=b'~' => char::from(*byte).into(),
+        byte => format!("\\{byte:03o}"),
     }
-}
-
-fn is_plain(text: &str) -> bool {
-    let is_odd = |letter: char| is_obeyed(letter) || letter.is_whitespace() || "\"'\\".contains(letter);
-    !text.is_empty() && !text.contains(is_odd)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
 
     #[test]
     fn the_number_of_a_system_error_is_removed() {
@@ -143,11 +121,6 @@ mod tests {
     }
 
     #[test]
-    fn text_of_others_stays_on_one_line() {
-        assert_eq!(one_line("a b: \u{1b}[2J\né"), r"a b: \u{1b}[2J\né");
-    }
-
-    #[test]
     fn a_path_stays_on_one_line_and_one_word() {
         let cases = [
             ("/mnt/a", "/mnt/a", "/mnt/a"),
@@ -155,10 +128,13 @@ mod tests {
             ("/a\n\u{1b}[2J", r#""/a\n\u{1b}[2J""#, r"$'/a\012\033[2J'"),
             ("it's\\\u{85}", r#""it's\\\u{85}""#, r"$'it\'s\\\302\205'"),
             ("it's", r#""it's""#, r"'it'\''s'"),
+            ("/\u{202e}é", r#""/\u{202e}é""#, r"$'/\342\200\256\303\251'"),
             ("", "\"\"", "''"),
         ];
         for (path, shown, word) in cases {
             assert_eq!((show(Path::new(path)), shell_word(Path::new(path))), (shown.into(), word.into()));
         }
+        let path = Path::new(OsStr::from_bytes(b"/\xff"));
+        assert_eq!((show(path), shell_word(path)), (r#""/\xff""#.into(), r"$'/\377'".into()));
     }
 }

@@ -15,7 +15,7 @@ mod opened_place;
 pub use direct::remount;
 
 use crate::checkers::{Refusal, mount_refusal};
-use crate::message::{one_line, shell_word, show, without_number};
+use crate::message::{shell_word, show, without_number};
 use crate::mountinfo::{self, MountInfo};
 use crate::options::MountOptions;
 use crate::session::{Part, Session};
@@ -35,7 +35,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use vfs::Vfs;
+use vfs::{Foreign, Vfs};
 
 /// How often, and after which pauses, a process tries to lock a mount point: 10 seconds.
 const LOCK_TRIES: u32 = 1000;
@@ -60,7 +60,7 @@ pub enum MountError {
     #[error("fusermount3: not found (install the package fuse3, or run as root)")]
     NoHelper,
     /// The helper refused.
-    #[error("{}: fusermount3 refused to mount: {}", show(.mountpoint), one_line(.message))]
+    #[error("{}: fusermount3 refused to mount: {}", show(.mountpoint), Foreign::of(.message))]
     Refused {
         /// The mount point.
         mountpoint: PathBuf,
@@ -110,7 +110,7 @@ pub enum MountError {
         reason: NoRing,
     },
     /// The kernel refused.
-    #[error("{}: the kernel refused to mount: {}", show(.mountpoint), one_line(&without_number(.source)))]
+    #[error("{}: the kernel refused to mount: {}", show(.mountpoint), without_number(.source))]
     Kernel {
         /// The mount point.
         mountpoint: PathBuf,
@@ -201,7 +201,7 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
     };
     let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve);
     let server = server.map_err(|error| not_served(error.into()))?;
-    tracing::info!(mountpoint = %full.display(), "mounted");
+    tracing::info!(mountpoint = %Foreign::of(&full), "mounted");
     Ok(Mounted {
         session,
         mountpoint: full,
@@ -304,7 +304,7 @@ impl Mounted {
         let done = self.unmount_directly(UnmountFlags::empty());
         match done {
             Err(Errno::BUSY) => {
-                tracing::info!(mountpoint = %self.mountpoint.display(), "busy: detached; it ends when the last file is closed");
+                tracing::info!(mountpoint = %Foreign::of(&self.mountpoint), "busy: detached; it ends when the last file is closed");
                 self.unmount_directly(UnmountFlags::DETACH)?;
             }
             Err(Errno::PERM) if self.is_by_helper => fusermount::unmount_by_helper(&self.mountpoint)?,
@@ -343,7 +343,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if let Err(error) = self.unmount() {
-            tracing::warn!(%error, mountpoint = %self.mountpoint.display(), "unmounting failed");
+            tracing::warn!(%error, mountpoint = %Foreign::of(&self.mountpoint), "unmounting failed");
         }
     }
 }
@@ -370,7 +370,7 @@ fn lock_mountpoint(full: &Path) -> Option<File> {
             Err(_) => break,
         }
     }
-    tracing::debug!(mountpoint = %full.display(), "not locked: two processes may mount here at the same time");
+    tracing::debug!(mountpoint = %Foreign::of(full), "not locked: two processes may mount here at the same time");
     None
 }
 
@@ -392,7 +392,7 @@ fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
     if !is_dead(mountpoint) {
         return Ok(());
     }
-    tracing::warn!(mountpoint = %mountpoint.display(), "unmounting an earlier mount, whose server has exited");
+    tracing::warn!(mountpoint = %Foreign::of(mountpoint), "unmounting an earlier mount, whose server has exited");
     let full = resolved_parent(mountpoint);
     let done = full.as_ref().map_or(Err(Errno::NOENT), |full| unmount_top(full, UnmountFlags::DETACH));
     if done.is_err() {

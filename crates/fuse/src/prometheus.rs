@@ -12,6 +12,7 @@
 //! "Exposition formats", version 0.0.4, and "Metric and label naming", both at prometheus.io.
 
 use std::fmt::{Arguments, Display, Write};
+use vfs::Foreign;
 
 /// The kind of a family of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ impl Page {
 }
 
 impl Family<'_> {
-    /// Adds a sample. The labels are pairs of name and value; values may be any text.
+    /// Adds a sample. The labels are pairs of name and value; values may be any text: see [`Foreign`].
     pub fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) {
         self.part("", labels, value);
     }
@@ -104,7 +105,7 @@ impl Family<'_> {
 
 /// Returns the value of a label, with the escapes of the format.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    Foreign::of(text).to_string().replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
@@ -121,15 +122,15 @@ mod tests {
         page.family("t", FamilyKind::Histogram, "Times").histogram(&[("op", "read")], times, "0.7", 5);
         let expected = r#"# HELP x_y_total What it counts.
 # TYPE x_y_total counter
-x_y_total{mount="/a\"b\\c\nd"} 1
-x_y_total{mount="/a\"b\\c\nd",user="\"me\""} 2.5
+x_y_total{mount="/a\"b\\c\\nd"} 1
+x_y_total{mount="/a\"b\\c\\nd",user="\"me\""} 2.5
 # HELP t Times.
 # TYPE t histogram
-t_bucket{mount="/a\"b\\c\nd",op="read",le="0.1"} 3
-t_bucket{mount="/a\"b\\c\nd",op="read",le="0.2"} 4
-t_bucket{mount="/a\"b\\c\nd",op="read",le="+Inf"} 5
-t_sum{mount="/a\"b\\c\nd",op="read"} 0.7
-t_count{mount="/a\"b\\c\nd",op="read"} 5
+t_bucket{mount="/a\"b\\c\\nd",op="read",le="0.1"} 3
+t_bucket{mount="/a\"b\\c\\nd",op="read",le="0.2"} 4
+t_bucket{mount="/a\"b\\c\\nd",op="read",le="+Inf"} 5
+t_sum{mount="/a\"b\\c\\nd",op="read"} 0.7
+t_count{mount="/a\"b\\c\\nd",op="read"} 5
 "#;
         assert_eq!(page.into_text(), expected);
     }

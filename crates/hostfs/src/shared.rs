@@ -29,7 +29,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use vfs::{Attr, Errno, Inode, Invalidator, NewInode, Valid};
+use vfs::{Attr, Errno, Foreign, Inode, Invalidator, NewInode, Valid};
 
 /// See the [module documentation](self).
 pub(crate) struct Shared {
@@ -164,8 +164,7 @@ impl Shared {
     pub(crate) fn note_removal(&self, node: &Node, stat: &Statx) {
         // Relaxed: of two threads, one sets the flag.
         if node.id == self.root.id && stat.stx_nlink == 0 && !self.is_removal_logged.swap(true, Relaxed) {
-            let source = self.source.display();
-            tracing::error!(%source, "the source directory was removed (unmount, make it again, and mount it again)");
+            tracing::error!(source = %Foreign::of(&self.source), "the source directory was removed (unmount, make it again, and mount it again)");
         }
     }
 

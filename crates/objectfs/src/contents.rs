@@ -23,7 +23,7 @@ use core::num::NonZeroU64;
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
-use vfs::{Attr, Errno, Inode, Open, OpenFlags, OpenState, Opened, PATH_MAX, Position, Request, SetAttr, Written};
+use vfs::{Attr, Errno, Foreign, Inode, Open, OpenFlags, OpenState, Opened, PATH_MAX, Position, Request, SetAttr, Written};
 
 /// How old the attributes of an object may be on which a writer begins.
 const RECENT: Duration = Duration::from_secs(1);
@@ -59,8 +59,8 @@ impl ObjectFs {
             return;
         }
         if let Err(errno) = self.drop_buffer(&node) {
-            let key = self.key_of(node.id);
-            tracing::error!(?key, %errno, "a file that was closed cannot be written: its last changes are lost");
+            let key = self.key_of(node.id).map_or_else(|_| "?".into(), |key| key.path().to_owned());
+            tracing::error!(key = %Foreign::of(&key), %errno, "a file that was closed cannot be written: its last changes are lost");
         }
         file.inode.mark_stale();
     }

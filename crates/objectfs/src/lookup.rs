@@ -60,7 +60,7 @@ impl ObjectFs {
         let mut is_absent = false;
         if !names.is_empty() {
             let path = format!("{name}/{}", names.join("/"));
-            let whole = format!("{}{path}", dir_key.path());
+            let whole = [dir_key.path(), &path].concat();
             is_absent = self.failures.lock().has(&whole, self.ttl);
             if !is_absent {
                 let began = Instant::now();

@@ -32,7 +32,7 @@ use std::panic::AssertUnwindSafe;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use vfs::Errno;
+use vfs::{Errno, Foreign};
 
 /// The user metadata of an object that has the random value of the call which created the object.
 const CREATED: &str = "lightfoot-created";
@@ -106,7 +106,7 @@ impl Store {
         let (counts, can) = (calls.clone(), operator.info().capability());
         let note = move |event: RetryEvent<'_>| {
             counts.count(Counted::Retry);
-            tracing::debug!(error = %event.err, "a request to the store is repeated");
+            tracing::debug!(error = %Foreign::text(event.err), "a request to the store is repeated");
         };
         let retry = RetryLayer::new().with_max_times(options.retries).with_jitter().with_notify(note);
         let retry = retry.with_min_delay(Duration::from_millis(100)).with_max_delay(MAX_DELAY);
@@ -300,7 +300,7 @@ impl Store {
             let prefix = Key::default().in_bucket(&self.operator);
             self.runtime.spawn(async move {
                 if let Err(error) = transport.abort_old(&prefix).await {
-                    tracing::debug!(%error, "cannot look for unfinished uploads");
+                    tracing::debug!(error = %Foreign::text(error), "cannot look for unfinished uploads");
                 }
             });
         }
@@ -396,7 +396,7 @@ impl Store {
 fn note(calls: &Calls, error: &Error) -> Errno {
     if error.kind() != ErrorKind::NotFound {
         calls.count(Counted::Failure);
-        tracing::debug!(%error, "the store reports an error");
+        tracing::debug!(error = %Foreign::text(error), "the store reports an error");
     }
     errno_of(error)
 }

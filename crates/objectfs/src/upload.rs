@@ -12,7 +12,7 @@ use crate::window::copy;
 use core::ops::Range;
 use opendal::options::{ReadOptions, WriteOptions};
 use opendal::{Buffer, Metadata, Writer};
-use vfs::Errno;
+use vfs::{Errno, Foreign};
 
 impl Store {
     /// Returns a buffer over the first `base` bytes of an object.
@@ -167,7 +167,7 @@ impl Store {
         self.runtime.spawn(async move {
             let Some(mut writer) = writer else { return };
             if let Err(error) = writer.abort().await {
-                tracing::warn!(?key, %error, "the parts of an object that could not be written remain in the store");
+                tracing::warn!(key = %Foreign::of(key.path()), error = %Foreign::text(error), "the parts of an object that could not be written remain in the store");
             }
         });
     }

@@ -8,6 +8,7 @@
 //! - [`valid`]: how long answers are valid
 //! - [`deadline`], [`cancel`], [`monitor`], [`workers`]: the end of waits, values that threads wait for, threads for calls that may hang
 //! - [`rank`]: the order of locks
+//! - [`foreign`]: names and words of others as text to show
 //!
 //! Imports no other room.
 
@@ -18,6 +19,7 @@ pub(crate) mod deadline;
 pub(crate) mod errno;
 pub(crate) mod file_time;
 pub(crate) mod flags;
+pub(crate) mod foreign;
 pub(crate) mod monitor;
 pub(crate) mod name;
 pub(crate) mod packed_attr;

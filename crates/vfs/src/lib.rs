@@ -48,6 +48,7 @@ pub use base::cancel::{Cancel, CancelWatch};
 pub use base::errno::Errno;
 pub use base::file_time::{from_system_time, to_system_time};
 pub use base::flags::{InodeFlags, MountFlags, OpenFlags, RenameFlags, Resolve, UnmountFlags};
+pub use base::foreign::Foreign;
 pub use base::name::{NAME_MAX, PATH_MAX};
 pub use base::packed_attr::PackedAttr;
 pub use cache::fallback::Fallback;

@@ -2,9 +2,8 @@
 //!
 //! # What it is
 //! The other process may let its queue fill, send a byte now and then, or send text that a terminal would obey. So the deadline
-//! covers connection, request and reply, and no control character of a reply leaves this module ([`Foreign`]).
+//! covers connection, request and reply, and no control character of a reply leaves this module ([`parse`]).
 
-use fuse::message::one_line;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::de::DeserializeOwned;
@@ -14,6 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
+use vfs::Foreign;
 
 /// How often a client tries to enter a queue that is full.
 const STEP: Duration = Duration::from_millis(10);
@@ -83,27 +83,18 @@ fn timed_out(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
 }
 
-/// A JSON document of another process.
-pub(super) struct Foreign(Value);
-
-impl Foreign {
-    /// Returns the document; `None` if it is not JSON.
-    pub(super) fn parse(line: &[u8]) -> Option<Self> {
-        let mut document = serde_json::from_slice(line).ok()?;
-        clean(&mut document);
-        Some(Self(document))
-    }
-
-    /// Returns the document as a value whose strings have no character that a terminal would obey.
-    pub(super) fn read<T: DeserializeOwned>(self) -> Option<T> {
-        serde_json::from_value(self.0).ok()
-    }
+/// Returns the value of a JSON document of another process. Its strings are written as [`Foreign`] writes them. `None` if it is not
+/// JSON, or not a `T`.
+pub(super) fn parse<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+    let mut document = serde_json::from_slice(line).ok()?;
+    clean(&mut document);
+    serde_json::from_value(document).ok()
 }
 
 /// Escapes the control characters in all strings. The names of fields are only compared: names of figures are strings.
 fn clean(value: &mut Value) {
     match value {
-        Value::String(text) => *text = one_line(text),
+        Value::String(text) => *text = Foreign::of(text).to_string(),
         Value::Array(values) => values.iter_mut().for_each(clean),
         Value::Object(fields) => fields.values_mut().for_each(clean),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -161,10 +152,10 @@ mod tests {
     fn no_control_character_of_a_reply_is_left() {
         let line =
             serde_json::json!({ "a": ["\x1b[2J\u{202e}x\u{2028}", { "b": "line\nnext\u{7}" }], "c": 1 }).to_string();
-        let cleaned: Value = Foreign::parse(line.as_bytes()).unwrap().read().unwrap();
+        let cleaned: Value = parse(line.as_bytes()).unwrap();
         let text = [&cleaned["a"][0], &cleaned["a"][1]["b"]].map(|value| value.to_string()).concat();
         assert!(!text.contains(['\x1b', '\n', '\u{7}', '\u{202e}', '\u{2028}']), "{text}");
         assert!(text.contains('x') && text.contains("next"), "{text}");
-        assert!(Foreign::parse(b"\x1b[2J").is_none());
+        assert_eq!(parse::<Value>(b"\x1b[2J"), None);
     }
 }

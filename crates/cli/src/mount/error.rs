@@ -11,6 +11,7 @@ use fuse::message::{Reason, show};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use thiserror::Error;
+use vfs::Foreign;
 
 /// Why a tree is not mounted, or no longer.
 #[derive(Debug, Error)]
@@ -72,7 +73,7 @@ pub(crate) enum ServeError {
     Spawn(Reason),
 
     /// The process in the background reported an error.
-    #[error("{message}")]
+    #[error("{}", Foreign::of(.message))]
     Child { status: u8, message: String },
 
     /// The process in the background ended without a report.

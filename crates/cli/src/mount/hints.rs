@@ -15,10 +15,10 @@ pub(super) fn print(program: &OsStr, mount: &ServedMount) {
 }
 
 fn text(program: &Path, mount: &ServedMount) -> String {
-    let source = show(Path::new(&mount.source));
+    let what = show(Path::new(&mount.source));
     let (program, shown, at) = (shell_word(program), show(&mount.mountpoint), shell_word(&mount.mountpoint));
     format!(
-        "\n{source} is mounted on {shown}. Try in another terminal:\n\
+        "\n{what} is mounted on {shown}. Try in another terminal:\n\
          \x20   ls -la {at}\n\
          \x20   {program} stats {at}\n\
          \x20   {program} top {at}\n\

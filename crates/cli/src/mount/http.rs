@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Weak;
 use std::thread;
+use vfs::Foreign;
 
 /// The port of the examples.
 const DEFAULT_PORT: u16 = 9180;
@@ -55,7 +56,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Unix(path) => write!(f, "unix:{}", Foreign::of(path)),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use vfs::Foreign;
 
 /// A directory that this process created. Dropping it removes the directory, if that is empty.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Drop for CreatedDir {
     fn drop(&mut self) {
         // If something is in it or mounted on it, it stays.
         if let Err(error) = unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR) {
-            tracing::debug!(%error, path = %self.path.display(), "the mount point stays");
+            tracing::debug!(%error, path = %Foreign::of(&self.path), "the mount point stays");
         }
     }
 }

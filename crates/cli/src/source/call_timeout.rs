@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
+use vfs::Foreign;
 
 /// Types of file systems whose calls wait for a server, as the table of mounts has them. `fuseblk` is not one: its server reads a
 /// local disk.
@@ -22,8 +23,8 @@ pub(super) fn default_at(path: &Path) -> Option<Duration> {
     let mounts = mountinfo::list().unwrap_or_default();
     let mount = mounts.iter().find(|mount| mount.device == device)?;
     let timeout = default_of(&mount.fs_type)?;
-    let (path, of) = (path.display(), &mount.fs_type);
-    tracing::info!(%path, "calls end after {} s, since this is {of} (-o call_timeout=TIME changes it)", timeout.as_secs());
+    let (of, seconds) = (Foreign::of(&mount.fs_type), timeout.as_secs());
+    tracing::info!(path = %Foreign::of(path), "calls end after {seconds} s, since this is {of} (-o call_timeout=TIME changes it)");
     Some(timeout)
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, line {}", show(&self.file), self.line)?;
-        self.key.map_or(Ok(()), |key| write!(f, ", {key}"))
+        self.key.map_or(Ok(()), |of| write!(f, ", {of}"))
     }
 }
 

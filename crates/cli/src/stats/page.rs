@@ -3,6 +3,7 @@
 use super::units::{bytes, grouped, per_second, percent, rate, time, utc};
 use crate::control::{FileSystemStatus, HostStatus, LockStatus, Status, StoreStatus};
 use fuse::{Gauge, Op, OpStats};
+use vfs::Foreign;
 
 /// The error of a lookup of a name that does not exist.
 const ENOENT: &str = "ENOENT";
@@ -35,8 +36,14 @@ fn head(status: &Status) -> String {
     let commit = status.commit.as_ref().map_or(String::new(), |commit| format!(" (commit {commit})"));
     let began = utc(status.began_s);
     [
-        format!("{mountpoint}: {source}, process {pid}, lightfoot {version}{commit}\n"),
-        format!("mounted {began}; requests come through {transport}\n"),
+        format!(
+            "{}: {}, process {pid}, lightfoot {}{}\n",
+            Foreign::of(mountpoint),
+            Foreign::of(source),
+            Foreign::of(version),
+            Foreign::of(&commit)
+        ),
+        format!("mounted {began}; requests come through {}\n", Foreign::of(transport)),
         format!("{} operations in {span}, {per_second} a second, {in_flight} in flight\n", grouped(all)),
         format!("read {}, written {}\n\n", moved(status, Op::Read), moved(status, Op::Write)),
     ]

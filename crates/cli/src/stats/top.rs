@@ -62,7 +62,7 @@ pub(crate) fn run(top: &Top, out: &mut impl Write) -> Result<(), StatsError> {
     let end =
         if is_screen { screen::run(&mount, top.delay, pages, out)? } else { print_pages(&mount, top, pages, out)? };
     if end == End::OfMount {
-        print(format!("{}: the mount has ended\n", show(&mount.mountpoint)).as_bytes(), out)?;
+        print(&format!("{}: the mount has ended\n", show(&mount.mountpoint)), out)?;
     }
     Ok(())
 }
@@ -74,7 +74,7 @@ fn print_pages(mount: &MountInfo, top: &Top, pages: u64, out: &mut impl Write) -
         let Taken::Status(now) = take(mount)? else { return Ok(End::OfMount) };
         let text = page::full(&now.since(&before)) + "\n";
         before = now;
-        if print(text.as_bytes(), out)? == Reader::Gone {
+        if print(&text, out)? == Reader::Gone {
             break;
         }
     }

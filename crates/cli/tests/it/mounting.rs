@@ -4,6 +4,7 @@
 mod aborts;
 mod fixture;
 mod hanging;
+mod hostile;
 mod monitoring;
 #[cfg(feature = "s3")]
 mod objects;

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use vfs::Foreign;
 
 /// `MS_NOSYMFOLLOW`, which `rustix` does not have.
 const NOSYMFOLLOW: MountFlags = MountFlags::from_bits_retain(256);
@@ -87,6 +88,6 @@ pub(super) fn abort(mountpoint: &Path, device: u64) {
     if let Err(error) = unmount_pinned(&ours, UnmountFlags::FORCE)
         && error != Errno::BUSY
     {
-        tracing::error!(%error, mountpoint = %mountpoint.display(), "the connection could not be aborted");
+        tracing::error!(%error, mountpoint = %Foreign::of(mountpoint), "the connection could not be aborted");
     }
 }

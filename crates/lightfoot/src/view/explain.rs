@@ -18,8 +18,8 @@ use crate::path::path_buf;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
-use vfs::{Errno, PathRef, Resolve};
+use std::path::{Path, PathBuf};
+use vfs::{Errno, Foreign, PathRef, Resolve};
 
 /// The most symbolic links that an explanation reads; walks follow as many.
 const MAX_LINKS: usize = 40;
@@ -60,14 +60,14 @@ pub struct WalkFailure {
 
 impl fmt::Display for WalkFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot walk `{}`: ", self.path.display())?;
+        write!(f, "cannot walk `{}`: ", Foreign::of(&self.path))?;
         if self.component.is_empty() {
             return self.reason(f);
         }
-        let walked = if self.walked.as_os_str().is_empty() { ".".into() } else { self.walked.display().to_string() };
-        write!(f, "`{}` in `{walked}`", self.component.display())?;
+        let walked = if self.walked.as_os_str().is_empty() { Path::new(".") } else { &self.walked };
+        write!(f, "`{}` in `{}`", Foreign::of(&self.component), Foreign::of(walked))?;
         if let Some(link) = &self.link {
-            write!(f, ", to which the symbolic link `{}` leads", link.display())?;
+            write!(f, ", to which the symbolic link `{}` leads", Foreign::of(link))?;
         }
         f.write_str(": ")?;
         self.reason(f)

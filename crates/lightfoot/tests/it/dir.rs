@@ -379,7 +379,9 @@ fn a_failed_walk_is_explained_by_its_component() {
     check("/in/dangling/more", &format!("cannot walk `/in/dangling/more`: {}", by("/in/dangling")));
     check("/in/second", &format!("cannot walk `/in/second`: {}", by("/in/dangling")));
     check("", &format!("cannot walk ``: {none}"));
-    check("in/\0/x", "cannot walk `in/\0/x`: `\0` in `in`: Invalid argument (EINVAL)");
+    // A name cannot begin a line, or act on the terminal that shows the sentence.
+    check("in/\0/x", r"cannot walk `in/\u{0}/x`: `\u{0}` in `in`: Invalid argument (EINVAL)");
+    check("in/a\n\u{1b}/x", &format!(r"cannot walk `in/a\n\u{{1b}}/x`: `a\n\u{{1b}}` in `in`: {none}"));
     let long = "n".repeat(256);
     check(
         &format!("/in/{long}/x"),

@@ -32,6 +32,7 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HOST, HeaderMap, Head
 use reqwest::{Method, StatusCode, redirect};
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Instant, timeout_at};
+use vfs::Foreign;
 
 /// The most bytes of an answer that has no contents of an object.
 const MAX_ANSWER: u64 = 16 << 20;
@@ -136,7 +137,7 @@ impl Transport {
         let is_of = |of: &str| of == path || key.ends_with('/') && of.starts_with(path);
         for upload in self.uploads.of(is_of) {
             if let Err(error) = self.abort_upload(&upload).await {
-                tracing::warn!(key, %error, "the parts of an object that could not be written remain in the store");
+                tracing::warn!(key = %Foreign::of(key), error = %Foreign::text(error), "the parts of an object that could not be written remain in the store");
             }
         }
     }
@@ -164,7 +165,7 @@ impl Transport {
             let query = format!("uploadId={}", utf8_percent_encode(&id, ESCAPED));
             let (_, parts) = self.send(Method::GET, with_query(uri.clone(), &query)?, HeaderMap::new()).await?;
             if key.starts_with(prefix) && are_old(&parts) {
-                tracing::info!(key, "an unfinished upload is aborted: nothing has happened in it for a day");
+                tracing::info!(key = %Foreign::of(&key), "an unfinished upload is aborted: nothing has happened in it for a day");
                 self.abort_upload(&Upload { uri, id }).await?;
             }
         }

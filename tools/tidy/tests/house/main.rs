@@ -7,6 +7,7 @@
 mod code_lines;
 mod docs;
 mod facade;
+mod foreign;
 mod habits;
 mod knots;
 mod manifests;
@@ -38,6 +39,7 @@ fn rules() -> Vec<Rule> {
         facade::rules,
         ordering::rules,
         habits::rules,
+        foreign::rules,
         manifests::rules,
         docs::rules,
     ];

@@ -11,13 +11,14 @@ use crate::control::Status;
 use crate::stats::units::{bytes, grouped, rate, time, utc};
 use bars::{caches, lines_of_caches};
 use fuse::Gauge;
-use fuse::message::{one_line, show};
+use fuse::message::show;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, RenderDirection, Sparkline};
 use std::path::Path;
+use vfs::Foreign;
 
 /// The width of a label and its figure before a sparkline.
 const BEFORE_SPARKLINE: u16 = 28;
@@ -72,8 +73,8 @@ fn bold(text: impl Into<String>) -> Span<'static> {
 
 fn title_of(status: &Status) -> String {
     let Status { mountpoint, source, version, began_s, .. } = status;
-    let (mountpoint, source) = (show(Path::new(mountpoint)), show(Path::new(source)));
-    format!("{mountpoint}  {source}  lightfoot {version}  since {}", utc(*began_s))
+    let (at, of) = (show(Path::new(mountpoint)), show(Path::new(source)));
+    format!("{at}  {of}  lightfoot {version}  since {}", utc(*began_s))
 }
 
 fn facts_of(view: &View) -> Vec<Line<'static>> {
@@ -94,8 +95,11 @@ fn facts_of(view: &View) -> Vec<Line<'static>> {
         op.failures().map(move |(errno, count)| format!("{name} {errno} {}", grouped(*count))).collect::<Vec<_>>()
     };
     let errors: Vec<String> = status.snapshot.ops.iter().flat_map(of_op).collect();
-    let errors =
-        if errors.is_empty() { Span::from("none") } else { Span::styled(one_line(&errors.join(", ")), Color::Yellow) };
+    let errors = if errors.is_empty() {
+        Span::from("none")
+    } else {
+        Span::styled(Foreign::of(&errors.join(", ")).to_string(), Color::Yellow)
+    };
     vec![first, Line::from(vec!["errors ".into(), errors])]
 }
 
