@@ -146,6 +146,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
     settings.mount.session.writeback = settings.writeback(source.is_in_memory());
     settings.mount.session.ttls = settings.ttls(source.ttls());
     settings.mount.session.reports_changes = source.reports_changes();
+    settings.mount.session.direct_appends = source.is_shared_with_host();
     settings.mount.session.max_nodes = settings.max_names(source.max_names());
     if settings.mount.name.is_empty() {
         settings.mount.name = name(mount, &source);

@@ -42,6 +42,10 @@ use std::thread::{self, JoinHandle};
 /// A call that takes longer is logged: the kernel waits for a lock, perhaps for ever.
 pub(crate) const SLOW: Duration = Duration::from_millis(500);
 
+/// The nanoseconds after which a notice is sent again, in case that the kernel has taken an older reply after the notice: longer than a process
+/// waits for a processor.
+pub(crate) const DELAY_NS: i64 = 1_000_000_000;
+
 /// The kernel does not have the name or node, so there is nothing to invalidate.
 const ENOENT: i32 = 2;
 
@@ -95,6 +99,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Queued>,
+    /// Notices that are sent later, and when, in that order. `None`: everything.
+    later: VecDeque<(i64, Option<Notice>)>,
     /// The mark "everything", which replaced more notices than fit into the queue; the queue is
     /// empty.
     is_everything: bool,
@@ -116,6 +122,21 @@ struct Queued {
 enum Task {
     One(Queued),
     All,
+}
+
+impl State {
+    /// Takes what is due.
+    fn take(&mut self, now_ns: i64) -> Option<Task> {
+        // The call for everything may not cover notices that are pushed from here on, so they are queued.
+        if core::mem::take(&mut self.is_everything) {
+            return Some(Task::All);
+        }
+        if let Some(queued) = self.queue.pop_front() {
+            return Some(Task::One(queued));
+        }
+        let (_, notice) = self.later.pop_front_if(|(due_ns, _)| *due_ns <= now_ns)?;
+        Some(notice.map_or(Task::All, |notice| Task::One(Queued { notice, refused: 0 })))
+    }
 }
 
 impl Notices {
@@ -177,6 +198,23 @@ impl Notices {
         }
     }
 
+    /// Queues a notice that is sent after [`DELAY_NS`]; `None`: everything. Never waits, and [`Notices::flush`] does not wait for it.
+    pub(crate) fn push_later(&self, notice: Option<Notice>) {
+        let mut state = self.shared.state.lock();
+        if state.is_stopped || state.has_ended {
+            return;
+        }
+        let due_ns = clock::monotonic_ns() + DELAY_NS;
+        state.later.pop_back_if(|(_, last)| *last == notice);
+        if state.later.len() < self.shared.capacity {
+            state.later.push_back((due_ns, notice));
+        } else {
+            state.later = [(due_ns, None)].into();
+            self.shared.metrics.add(Gauge::NoticesCollapsed, 1);
+        }
+        self.shared.work.notify_one();
+    }
+
     /// Returns whether the queue is more than half full, so that notices of low priority should
     /// wait.
     pub(crate) fn is_behind(&self) -> bool {
@@ -198,7 +236,7 @@ impl Notices {
     pub(crate) fn stop(&self) -> bool {
         let mut state = self.shared.state.lock();
         state.is_stopped = true;
-        state.queue.clear();
+        (state.queue, state.later) = Default::default();
         state.is_everything = false;
         self.shared.work.notify_one();
         state.sending_since_ns.is_some()
@@ -234,22 +272,22 @@ impl Shared {
 
     /// Waits for the next task, and marks it as under way.
     fn next(&self) -> Option<Task> {
-        let is_idle = |state: &mut State| !state.is_stopped && !state.is_everything && state.queue.is_empty();
         let mut state = self.state.lock();
-        self.work.wait_while(&mut state, is_idle);
-        if state.is_stopped {
-            return None;
+        while !state.is_stopped {
+            let now_ns = clock::monotonic_ns();
+            if let Some(task) = state.take(now_ns) {
+                state.sending_since_ns = Some(now_ns);
+                return Some(task);
+            }
+            match state.later.front() {
+                Some(&(due_ns, _)) => {
+                    let ns = u64::try_from(due_ns - now_ns).unwrap_or(0);
+                    self.work.wait_for(&mut state, Duration::from_nanos(ns));
+                }
+                None => self.work.wait(&mut state),
+            }
         }
-        let task = if state.is_everything {
-            // The call for everything may not cover notices that are pushed from here on, so they
-            // are queued.
-            state.is_everything = false;
-            Task::All
-        } else {
-            Task::One(state.queue.pop_front()?)
-        };
-        state.sending_since_ns = Some(clock::monotonic_ns());
-        Some(task)
+        None
     }
 
     /// Ends the current task. A notice that the kernel has refused moves to the end of the queue.
@@ -315,7 +353,7 @@ impl Drop for Ended<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.has_ended = true;
-        state.queue = VecDeque::new();
+        (state.queue, state.later) = Default::default();
         (state.is_everything, state.sending_since_ns) = (false, None);
         self.0.idle.notify_all();
     }

@@ -70,6 +70,10 @@ pub struct SessionOptions {
     /// The program changes the tree directly, or mounts it more than once. Operations on the tree
     /// that do not come from this session then invalidate the kernel's cache.
     pub tree_changes: bool,
+    /// Programs outside of the tree append to its files. A file that is opened only to append has no pages in the kernel, so
+    /// each `write(2)` of up to [`MountOptions::max_write`] bytes is one write to the tree. No effect with
+    /// [`writeback`](Self::writeback) and [`no_open`](Self::no_open).
+    pub direct_appends: bool,
     /// The number of nodes above which the session requests that the kernel drops some.
     pub max_nodes: usize,
     /// The kernel collects writes, and keeps sizes and times until it sends the writes. The session
@@ -113,6 +117,7 @@ impl Default for SessionOptions {
             ttls: Ttls::all(Duration::from_secs(1)),
             reports_changes: false,
             tree_changes: false,
+            direct_appends: false,
             max_nodes: 500_000,
             writeback: false,
             kernel_cache: false,

@@ -36,6 +36,7 @@ mod serving;
 mod set_ids;
 mod setattr;
 mod trim;
+mod under_way;
 mod unsent;
 mod user_budget;
 mod who;
@@ -48,6 +49,7 @@ pub use locks::{FileLock, LockFamily, LockOwner};
 pub use part::Part;
 pub use serving::Serving;
 pub(crate) use set_ids::without_fsetid;
+pub(crate) use under_way::{Subject, UnderWay};
 pub use who::{User, Who};
 
 use crate::checkers::session_refusal;
@@ -184,6 +186,7 @@ pub struct Session {
     cannot_prune: AtomicBool,
     metrics: Arc<Metrics>,
     notices: OnceLock<Notices>,
+    replies: under_way::Replies,
     vfs: Vfs,
 }
 
@@ -211,6 +214,7 @@ impl Session {
         let exports = callers.finds_numbers(&root).then(|| root.mount_id());
         let nodes = Nodes::new(Arc::new(Node::free(root)));
         let metrics = Arc::new(Metrics::new());
+        let replies = under_way::Replies::new(options.reports_changes || options.tree_changes);
         let session = Arc::new(Self {
             options,
             callers,
@@ -234,6 +238,7 @@ impl Session {
             cannot_prune: AtomicBool::new(false),
             metrics,
             notices: OnceLock::new(),
+            replies,
             vfs: vfs.clone(),
         });
         if session.options.tree_changes {

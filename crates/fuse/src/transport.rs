@@ -40,7 +40,7 @@ mod waits;
 use crate::metrics::{Gauge, Op, Timer};
 use crate::options::MountOptions;
 use crate::panics::contained;
-use crate::session::Session;
+use crate::session::{Session, Subject};
 use fusedev::wire::abi::fattr;
 use fusedev::wire::{Body, Malformed, Operation, Request};
 use passthrough::Backings;
@@ -140,10 +140,12 @@ impl Transport {
             }
             _ => {
                 let Some(op) = Op::of(request.header.opcode) else { return Next::More };
+                let under_way = subject(request).and_then(|subject| self.session.under_way(subject));
                 let reply = match op {
                     Op::Lookup => reply.of_lookup(&self.session, request.header.nodeid),
                     _ => reply,
                 };
+                let reply = reply.under_way(under_way.as_ref());
                 self.session.interruptible(request.header.unique, || {
                     let answer = |body: &mut Body, timer: &Timer<'_>| self.answer_open(channel, request, body, timer);
                     reply.answer(self.session.metrics(), op, body, answer);
@@ -201,6 +203,17 @@ impl Transport {
     }
 }
 
+/// Returns the facts in the reply that the kernel may take after a newer notice about them.
+fn subject<'r>(request: &Request<'r>) -> Option<Subject<'r>> {
+    let node = request.header.nodeid;
+    match request.operation {
+        Operation::Lookup(name) => Some(Subject::Name(node, name)),
+        Operation::Setattr(_) => Some(Subject::Attributes(node)),
+        Operation::Link(link, _) => Some(Subject::Attributes(link.oldnodeid)),
+        _ => None,
+    }
+}
+
 /// Returns whether a thread of the kernel, which is root, sends times that it has kept with
 /// writeback: `fuse_flush_times`.
 fn is_of_flush(request: &Request<'_>) -> bool {
@@ -208,3 +221,7 @@ fn is_of_flush(request: &Request<'_>) -> bool {
     let Operation::Setattr(set) = request.operation else { return false };
     convert::who(request).is_root() && set.valid & fattr::MTIME != 0 && set.valid & !SENT == 0
 }
+
+#[cfg(test)]
+#[path = "transport/overtaken.rs"]
+mod overtaken;

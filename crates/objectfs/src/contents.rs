@@ -23,7 +23,9 @@ use core::num::NonZeroU64;
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
-use vfs::{Attr, Errno, Foreign, Inode, Open, OpenFlags, OpenState, Opened, PATH_MAX, Position, Request, SetAttr, Written};
+use vfs::{
+    Attr, Errno, Foreign, Inode, Open, OpenFlags, OpenState, Opened, PATH_MAX, Position, Request, SetAttr, Written,
+};
 
 /// How old the attributes of an object may be on which a writer begins.
 const RECENT: Duration = Duration::from_secs(1);

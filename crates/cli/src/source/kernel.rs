@@ -48,9 +48,17 @@ impl Source {
 
     /// Returns whether a source reports changes by other programs.
     pub(crate) fn reports_changes(&self) -> bool {
-        let is_watched =
-            |mount: &PlannedMount| matches!(mount.kind, Kind::Directory(_)) && mount.settings.host.watch == Some(true);
-        self.mounts.iter().any(is_watched)
+        self.hosts().any(|host| host.watch == Some(true))
+    }
+
+    /// Returns whether a source is a directory that other programs change at the same time (`watch`, `always`).
+    pub(crate) fn is_shared_with_host(&self) -> bool {
+        self.hosts().any(|host| host.watch == Some(true) || host.policy == Some(Revalidate::Always))
+    }
+
+    fn hosts(&self) -> impl Iterator<Item = &HostSettings> {
+        let hosts = self.mounts.iter().filter(|mount| matches!(mount.kind, Kind::Directory(_)));
+        hosts.map(|mount| &mount.settings.host)
     }
 
     /// Returns the number of names that the kernel may cache. Each pins an entry of ours, so some
@@ -94,5 +102,35 @@ fn ttl(host: &HostSettings) -> Duration {
         Some(Revalidate::Ttl(ttl)) => ttl,
         None if host.watch == Some(true) => Ttls::LONG.entry,
         None | Some(_) => DEFAULT_TTL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Settings;
+
+    #[test]
+    fn only_directories_that_are_watched_or_never_cached_are_shared_with_the_host() {
+        let is_shared = |kind, host: HostSettings| {
+            let mut settings = Settings::new();
+            settings.host = host;
+            let mount = PlannedMount { at: "/".into(), kind, settings, origin: None };
+            Source { name: "test".into(), mounts: vec![mount] }.is_shared_with_host()
+        };
+        let directory = || Kind::Directory("/".into());
+        let of = |policy, watch| HostSettings { policy, watch, ..HostSettings::default() };
+        let ttl = Some(Revalidate::Ttl(DEFAULT_TTL));
+        for (policy, watch, expected) in [
+            (None, None, false),
+            (ttl, Some(false), false),
+            (Some(Revalidate::Exclusive), None, false),
+            (Some(Revalidate::Always), None, true),
+            (ttl, Some(true), true),
+            (None, Some(true), true),
+        ] {
+            assert_eq!(is_shared(directory(), of(policy, watch)), expected, "{policy:?}, {watch:?}");
+            assert!(!is_shared(Kind::Ram, of(policy, watch)));
+        }
     }
 }

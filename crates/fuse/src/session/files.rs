@@ -85,6 +85,8 @@ pub struct Opened {
     pub handle: u64,
     /// The kernel may keep the pages that it has cached.
     pub keep_cache: bool,
+    /// The kernel must not put writes into pages.
+    pub is_direct: bool,
     /// The backing file, if the kernel may read and write it without requests.
     pub backing: Option<Arc<OwnedFd>>,
 }
@@ -134,7 +136,7 @@ impl Session {
             Err(Errno::EEXIST) if !is_exclusive => return Err(Errno::ESTALE),
             made => made?,
         };
-        self.made(caller, file)
+        self.made(caller, file, flags)
     }
 
     /// TMPFILE: makes a file without a name in the directory's file system, and opens it as [`create`](Self::create) does.
@@ -150,7 +152,7 @@ impl Session {
     ) -> Result<(Entry, Opened), Errno> {
         let exclusive = OpenFlags::from_bits_retain(flags & OpenFlags::EXCL.bits());
         let flags = self.own_flags(flags).union(OpenFlags::TMPFILE).union(exclusive);
-        self.made(caller, self.open_new(caller, parent, b".", new, flags)?)
+        self.made(caller, self.open_new(caller, parent, b".", new, flags)?, flags)
     }
 
     /// Makes a file with these flags.
@@ -168,13 +170,13 @@ impl Session {
         self.with_room(caller, &dir, make)
     }
 
-    /// Returns the reply to the making of `file`.
-    fn made(&self, caller: &Caller, file: OpenFile) -> Result<(Entry, Opened), Errno> {
+    /// Returns the reply to the making of `file`, which is open with `flags`.
+    fn made(&self, caller: &Caller, file: OpenFile, flags: OpenFlags) -> Result<(Entry, Opened), Errno> {
         let entry = self.entry(caller, file.held().clone())?;
         let opened = if self.options.no_open {
-            Opened { handle: 0, keep_cache: self.keeps_pages(), backing: None }
+            Opened { handle: 0, keep_cache: self.keeps_pages(), is_direct: false, backing: None }
         } else {
-            self.opened(caller, &*self.node(entry.node)?, file, OpenFlags::WRONLY)
+            self.opened(caller, &*self.node(entry.node)?, file, flags)
         };
         Ok((entry, opened))
     }
@@ -220,12 +222,14 @@ impl Session {
         let backing = if self.options.passthrough { file.backing() } else { None };
         let keep_cache = node.note_open(&file) && self.keeps_pages() && !is_recorded;
         let is_backed = backing.is_some();
+        let is_direct = self.options.direct_appends && !self.options.writeback && only_appends(requested);
         if is_backed {
             self.backed.begin(file.held());
         }
         Opened {
             handle: self.files.insert(OpenHandle { file, is_backed, is_roots: caller.who.is_root() }),
             keep_cache,
+            is_direct,
             backing,
         }
     }
@@ -404,4 +408,9 @@ impl Session {
         }
         drop(closed);
     }
+}
+
+/// Returns whether an open only appends. The kernel cannot map such a file, which needs pages.
+fn only_appends(flags: OpenFlags) -> bool {
+    flags.contains(OpenFlags::APPEND) && flags.can_write() && !flags.can_read()
 }

@@ -38,7 +38,9 @@ impl Observer for Session {
                 let child = children.iter().find(|(_, child)| child.mount_id() == known.mount_id());
                 // Of a file that has another name the kernel would believe that it has none.
                 match child.filter(|(_, child)| !child.is_dir() && !child.had_names()) {
-                    Some((child, _)) => notices.push(Notice::Delete { parent, child: *child, name: name.into() }),
+                    Some((child, _)) => {
+                        self.notify(notices, Notice::Delete { parent, child: *child, name: name.into() })
+                    }
                     None => self.stale_name(notices, parent, name, Some(inode)),
                 }
             }
@@ -49,13 +51,13 @@ impl Observer for Session {
     fn inode(&self, inode: &Identity) {
         self.observe(|notices| {
             for (node, _) in self.nodes_of(inode.inode, self.shown_ino(inode.dev, inode.ino)) {
-                notices.push(Notice::InvalInode { node, offset: 0, len: 0 });
+                self.notify(notices, Notice::InvalInode { node, offset: 0, len: 0 });
             }
         });
     }
 
     fn all(&self) {
-        self.observe(Notices::push_all);
+        self.observe(|notices| self.notify_all(notices));
     }
 
     fn changed(&self, change: &Changed<'_>) {
@@ -80,7 +82,7 @@ impl Session {
     fn observe(&self, f: impl FnOnce(&Notices)) {
         let Some(notices) = self.notices.get() else { return };
         if contained(&self.metrics, "an observer", || f(notices)).is_none() {
-            notices.push_all();
+            self.notify_all(notices);
         }
     }
 
@@ -101,9 +103,9 @@ impl Session {
     fn stale_name(&self, notices: &Notices, parent: u64, name: &[u8], inode: Option<&Identity>) {
         let name = name.into();
         if self.expires_names() {
-            notices.push(Notice::Expire { parent, name });
+            self.notify(notices, Notice::Expire { parent, name });
         } else if !inode.is_some_and(|inode| inode.is_dir || self.is_open(inode.inode)) {
-            notices.push(Notice::Drop { parent, name });
+            self.notify(notices, Notice::Drop { parent, name });
         }
     }
 

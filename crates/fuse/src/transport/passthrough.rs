@@ -110,7 +110,7 @@ pub(super) fn opened(
     match opened.backing.as_ref().and_then(register) {
         // Such a file has no page cache in the mount.
         Some(backing) => {
-            let open_flags = open_flags & !fopen::KEEP_CACHE | fopen::PASSTHROUGH;
+            let open_flags = open_flags & !(fopen::KEEP_CACHE | fopen::DIRECT_IO) | fopen::PASSTHROUGH;
             OpenOut { fh, open_flags, backing_id: backing.id }
         }
         None => OpenOut { fh, open_flags, backing_id: 0 },
@@ -120,5 +120,6 @@ pub(super) fn opened(
 fn open_flags(session: &Session, opened: &Opened) -> u32 {
     let kept = if opened.keep_cache { fopen::KEEP_CACHE } else { 0 };
     let without_flush = if session.wants_flush(opened.handle) { 0 } else { fopen::NOFLUSH };
-    kept | without_flush
+    let direct = if opened.is_direct { fopen::DIRECT_IO } else { 0 };
+    kept | without_flush | direct
 }

@@ -8,15 +8,16 @@
 use super::convert::absent;
 use crate::metrics::{Metrics, Op, Timer};
 use crate::panics::contained;
-use crate::session::Session;
+use crate::session::{Session, UnderWay};
 use fusedev::Device;
 use fusedev::wire::Body;
+use fusedev::wire::abi::{AttrOut, EntryOut};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use vfs::Errno;
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// The way back to the kernel. Any number of threads may use it.
 pub trait Channel: Send + Sync + core::fmt::Debug {
@@ -60,16 +61,23 @@ pub(super) struct Reply<'c> {
     unique: u64,
     /// For how long the kernel may cache that a name does not exist.
     absent_ttl: Option<(&'c Session, u64)>,
+    /// A reply that notices can overtake.
+    under_way: Option<&'c UnderWay<'c>>,
 }
 
 impl<'c> Reply<'c> {
     pub(super) fn new(channel: &'c dyn Channel, unique: u64) -> Self {
-        Self { channel, unique, absent_ttl: None }
+        Self { channel, unique, absent_ttl: None, under_way: None }
     }
 
     /// Makes this the reply to a lookup in the directory `parent`.
     pub(super) fn of_lookup(self, session: &'c Session, parent: u64) -> Self {
         Self { absent_ttl: Some((session, parent)), ..self }
+    }
+
+    /// Makes this a reply that is valid for no time if a notice overtakes it.
+    pub(super) fn under_way(self, under_way: Option<&'c UnderWay<'c>>) -> Self {
+        Self { under_way, ..self }
     }
 
     /// Serves the request: does `work`, sends the body that it wrote or its error, and records under `op` how long that took, how
@@ -84,6 +92,9 @@ impl<'c> Reply<'c> {
         let timer = metrics.time(op);
         body.clear();
         let done = contained(metrics, op.name(), || work(&mut *body, &timer)).unwrap_or(Err(Errno::EIO));
+        if done.is_ok() && self.under_way.is_some_and(UnderWay::is_overtaken) {
+            expire(body);
+        }
         self.end(metrics, op, &timer, done.map(|()| body.bytes()));
     }
 
@@ -120,6 +131,18 @@ impl<'c> Reply<'c> {
         if error == 0 {
             let _ = self.channel.reply(self.unique, Errno::EIO.raw(), &[]);
         }
+    }
+}
+
+/// Makes the name and the attributes of a reply valid for no time.
+fn expire(body: &mut Body) {
+    if let Ok(entry) = EntryOut::read_from_bytes(body.bytes()) {
+        let (entry_valid, attr_valid, entry_valid_nsec, attr_valid_nsec) = (0, 0, 0, 0);
+        body.clear();
+        body.put_struct(&EntryOut { entry_valid, attr_valid, entry_valid_nsec, attr_valid_nsec, ..entry });
+    } else if let Ok(attr) = AttrOut::read_from_bytes(body.bytes()) {
+        body.clear();
+        body.put_struct(&AttrOut { attr_valid: 0, attr_valid_nsec: 0, ..attr });
     }
 }
 

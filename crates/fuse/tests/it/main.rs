@@ -1,5 +1,6 @@
 //! The integration tests of this crate, except those that `mount` has.
 
+mod appends;
 mod host_directory;
 mod messages;
 mod session;

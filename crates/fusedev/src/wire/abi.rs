@@ -183,7 +183,7 @@ pub mod fattr {
 
 /// `FOPEN_*`: flags of [`OpenOut`].
 pub mod fopen {
-    numbers! { u32: KEEP_CACHE = 1 << 1, CACHE_DIR = 1 << 3, NOFLUSH = 1 << 5, PASSTHROUGH = 1 << 7 }
+    numbers! { u32: DIRECT_IO = 1, KEEP_CACHE = 1 << 1, CACHE_DIR = 1 << 3, NOFLUSH = 1 << 5, PASSTHROUGH = 1 << 7 }
 }
 
 /// `FUSE_WRITE_*`: flags of [`WriteIn`].
