@@ -2,8 +2,8 @@
 //!
 //! # What it is
 //! OpenDAL's operator below its layer for retries, and the threads that it runs on. Every request is counted once, whatever its
-//! retries and pages are. After [`Ending::begin`] no request takes longer than one try may take, so that a store which does not
-//! answer does not keep the process alive.
+//! retries and pages are. After [`Ending::begin`] no request takes longer than one try may take, and requests that change nothing
+//! have that time together, so that a store which does not answer does not keep the process alive.
 
 #[cfg(feature = "s3")]
 use crate::bucket::Transport;
@@ -136,14 +136,19 @@ impl Store {
         Ending(self.ending.clone())
     }
 
-    /// Waits for `call`, as long as its caller waits.
-    fn wait<T>(&self, until: Deadline, call: impl Future<Output = T>) -> Result<T, Errno> {
+    /// Waits for `call`, as long as its caller waits. After the end has begun, `call` has the time of one
+    /// try. With `is_read`, all such calls together have that time.
+    fn wait<T>(&self, until: Deadline, is_read: bool, call: impl Future<Output = T>) -> Result<T, Errno> {
         let began = Instant::now();
+        let last = |since: Instant| if is_read { since } else { since.max(began) } + self.timeout;
+        if self.ending.borrow().is_some_and(|since| last(since) <= began) {
+            return Err(Errno::ETIMEDOUT);
+        }
         let ended = async {
             let mut ending = self.ending.subscribe();
             // The sender lives as long as `self`.
             let since = ending.wait_for(Option::is_some).await.ok().and_then(|since| *since);
-            tokio::time::sleep_until(since.unwrap_or(began).max(began) + self.timeout).await;
+            tokio::time::sleep_until(last(since.unwrap_or(began))).await;
             Errno::ETIMEDOUT
         };
         self.runtime.block_on(async {
@@ -163,7 +168,12 @@ impl Store {
     }
 
     pub(crate) fn ask<T>(&self, until: Deadline, call: impl Future<Output = opendal::Result<T>>) -> Result<T, Errno> {
-        self.wait(until, call)?.map_err(|error| note(&self.calls, &error))
+        self.wait(until, false, call)?.map_err(|error| note(&self.calls, &error))
+    }
+
+    /// Makes a request that changes nothing.
+    fn look<T>(&self, until: Deadline, call: impl Future<Output = opendal::Result<T>>) -> Result<T, Errno> {
+        self.wait(until, true, call)?.map_err(|error| note(&self.calls, &error))
     }
 
     /// Lists some names. If this fails, returns the store's error in its own words.
@@ -171,7 +181,7 @@ impl Store {
         self.calls.count(Counted::List);
         let first = async { self.operator.lister_with("/").limit(1).await?.next().await.transpose().map(drop) };
         let late = |errno| Error::new(ErrorKind::Unexpected, format!("the store did not answer in time ({errno})"));
-        self.wait(Deadline::within(self.timeout), first).map_err(late)?
+        self.wait(Deadline::within(self.timeout), true, first).map_err(late)?
     }
 
     /// Returns the object `key`, or `None` if there is none.
@@ -197,7 +207,7 @@ impl Store {
                 found => found.map(Some),
             }
         });
-        self.wait(until, all.buffered(STATS).collect())
+        self.wait(until, true, all.buffered(STATS).collect())
     }
 
     async fn find_object(&self, key: &Key) -> opendal::Result<Found> {
@@ -221,7 +231,7 @@ impl Store {
             }
             Ok(below)
         };
-        match self.ask(until, first) {
+        match self.look(until, first) {
             Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(Below::default()),
             below => below,
         }
@@ -234,7 +244,7 @@ impl Store {
             let mut list = self.operator.lister(dir.path()).await?;
             self.gather(&mut list, dir, limit).await
         };
-        match self.ask(until, all) {
+        match self.look(until, all) {
             Err(Errno::ENOENT) => Ok(Names { names: Vec::new(), has_marker: false, is_complete: true }),
             names => names,
         }
@@ -290,7 +300,7 @@ impl Store {
 
     /// Waits for the answer to [`Store::start`].
     pub(crate) fn finish(&self, until: Deadline, reading: &Reading) -> Answer {
-        self.wait(until, reading.answer.clone())?
+        self.wait(until, true, reading.answer.clone())?
     }
 
     /// See [`ObjectFs::abort_old_uploads`](crate::ObjectFs::abort_old_uploads).

@@ -218,6 +218,9 @@ fn after_the_end_has_begun_no_call_waits_for_all_tries() {
         ending.begin();
         assert_eq!(call.join().expect("no panic"), Err(Errno::ETIMEDOUT));
         assert_eq!(mounted.size("/b"), Err(Errno::ETIMEDOUT), "a later call, too");
+        let before = stranger.heads().len();
+        assert_eq!([mounted.size("/c"), mounted.size("/d")], [Err(Errno::ETIMEDOUT); 2], "the time is over");
+        assert_eq!(stranger.heads().len(), before, "without a request");
     });
     assert!(mounted.calls.of(Counted::Retry) > 0);
 }
