@@ -18,12 +18,13 @@ pub(crate) struct Meta {
 
 impl Meta {
     /// Returns whether the two reports are of the same contents. Some stores list objects without
-    /// their ETags.
+    /// their ETags, or report two lengths under one ETag.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        if self.has_etag == other.has_etag {
-            return self.tag == other.tag;
-        }
-        (self.size, self.modified) == (other.size, other.modified)
+        let has_same_mark = match self.has_etag == other.has_etag {
+            true => self.tag == other.tag,
+            false => self.modified == other.modified,
+        };
+        has_same_mark && self.size == other.size
     }
 }
 

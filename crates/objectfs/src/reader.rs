@@ -79,13 +79,17 @@ impl Reader {
         let mut at = offset;
         while at < end {
             let into = &mut buf[(at - offset) as usize..(end - offset) as usize];
-            at += match target.cached(at) {
+            let read = match target.cached(at) {
                 Some(block) => copy_from(&block, at % BLOCK, into),
                 None => match self.read_window(&target, at, into)? {
                     Some(read) => read,
                     None => return Ok(None),
                 },
             };
+            if read == 0 {
+                return Err(Errno::EIO);
+            }
+            at += read;
         }
         Ok(Some(end.saturating_sub(offset) as usize))
     }
@@ -113,7 +117,6 @@ impl Reader {
         let read = copy_from(bytes, at - window.range.start, into);
         if read == 0 {
             windows.remove(&window);
-            return Err(Errno::EIO);
         }
         if window.serve(read) || !window.is_ahead() {
             target.retire(&window);

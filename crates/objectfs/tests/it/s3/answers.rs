@@ -1,11 +1,13 @@
 //! Answers that contradict the request or one another: an error, and never other bytes or names.
 
-use super::hostile::{mount, tree, tree_with};
+use super::hostile::{TIMEOUT, mount, tree, tree_with};
 use super::server::Server;
 use super::stranger::{Stranger, answer, entry, page};
 use super::{LONG, mount_with, pattern, pattern_at};
 use lightfoot_objectfs::{Counted, ObjectOptions};
 use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use vfs::{Errno, OpenFlags};
 
@@ -132,6 +134,36 @@ fn contents_that_come_byte_by_byte_are_late() {
     let read = mounted.read("/file").map(drop);
     assert!(matches!(read, Err(Errno::ETIMEDOUT | Errno::EIO)), "{read:?}");
     assert!(stranger.heads().len() < LEN / 10, "{} requests", stranger.heads().len());
+}
+
+#[test]
+fn two_lengths_under_one_etag_are_two_versions() {
+    let lengths = Arc::new(AtomicUsize::new(LEN));
+    let length = lengths.clone();
+    let stranger = Stranger::start(move |request, stream| {
+        if request.contains("list-type") {
+            return stream.write_all(&page(&entry("file"), None));
+        }
+        if request.starts_with("HEAD") {
+            return stream.write_all(&head(length.load(Relaxed)));
+        }
+        let request = request.to_ascii_lowercase();
+        let range = request.lines().find_map(|line| line.strip_prefix("range: bytes=")?.split_once('-'));
+        let [first, last] = range.map(|(first, last)| [first, last]).unwrap().map(|end| end.parse::<usize>().unwrap());
+        let last = last.min(LEN - 1);
+        let heads = format!("Content-Range: bytes {first}-{last}/{LEN}\r\n{}", version("e"));
+        stream.write_all(&answer(206, &heads, &"x".repeat((last + 1).saturating_sub(first))))
+    });
+    let options = ObjectOptions { ttl: Duration::ZERO, timeout: TIMEOUT, retries: 0, ..ObjectOptions::default() };
+    let mounted = mount(tree_with(&stranger, "", options));
+    assert_eq!(mounted.read("/file").map(|bytes| bytes.len()), Ok(LEN));
+    for len in [LEN + 1000, 1 << 62] {
+        lengths.store(len, Relaxed);
+        let file = mounted.open("/file", OpenFlags::RDONLY).unwrap();
+        assert_eq!(file.read_at(LEN as u64, &mut [0; 100]), Err(Errno::EIO), "{len}");
+    }
+    lengths.store(LEN, Relaxed);
+    assert_eq!(mounted.read("/file").map(|bytes| bytes.len()), Ok(LEN));
 }
 
 /// Listings of thousands of such names would take gigabytes.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use vfs::{Base, Cancel, Errno, OpenFlags, Vfs};
 
 /// Long enough for a loaded machine, and for a test that waits for it.
-const TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn tree(stranger: &Stranger, prefix: &str) -> ObjectFs {
     let options = ObjectOptions { ttl: LONG, timeout: TIMEOUT, retries: 0, ..ObjectOptions::default() };
