@@ -30,6 +30,9 @@ crates/cli/tests/it/mounting/options.rs a_killed_server_leaves_no_mount_with_aut
 crates/cli/tests/it/mounting/sources.rs access_times_move_as_the_options_say: noatime atime strictatime relatime nodiratime diratime
 crates/cli/tests/it/mounting/monitoring.rs each_file_system_of_a_tree_is_shown_with_its_budget: cache
 crates/cli/tests/it/mounting/objects.rs options_decide_about_renames_of_directories_and_how_long_a_request_may_take: endpoint region rename_dirs timeout
+crates/cli/tests/it/mounting/objects.rs programs_that_keep_attributes_find_them_again: symlinks metadata
+crates/cli/tests/it/mounting/objects.rs find_lists_each_directory_once_and_a_warm_one_requests_nothing: nometadata
+crates/objectfs/tests/it/s3/attributes.rs links_are_objects_as_rclone_writes_them: nosymlinks
 crates/fuse/tests/it/messages.rs only_the_user_who_mounts_may_send_requests_without_allow_other: allow_other
 crates/fuse/tests/it/session/callers.rs permissions_are_checked_by_lightfoot_or_by_the_kernel: own_permissions default_permissions
 crates/fuse/tests/it/session/callers.rs owners_and_modes_are_shown_with_their_overrides: uid gid umask
