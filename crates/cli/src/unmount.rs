@@ -109,7 +109,7 @@ fn unmount_one(mountpoint: &Path, is_lazy: bool) -> Result<(), UnmountError> {
         Err(error) if error.kind() == io::ErrorKind::TimedOut => control::process_of(&mount, control::TIMEOUT),
         process => process,
     };
-    // Without a socket there is no process to wait for, or it cannot be found.
+    // If the command cannot find the process, it does not wait.
     if process.is_ok_and(|process| !has_ended(&process)) {
         report(format_args!("{}: unmounted; its process is still running and ends by itself", show(&mount.mountpoint)));
     }

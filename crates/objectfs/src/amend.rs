@@ -13,6 +13,7 @@ use {
     crate::bucket::{Heads, Transport},
     crate::copies::copy_object,
     crate::limits::COPIED_PART,
+    crate::store::this_second,
     futures::StreamExt,
     opendal::{Error, ErrorKind},
 };
@@ -111,8 +112,7 @@ impl Store {
             copy_object(self.operator.clone(), key.clone(), key.clone(), size, Some(pairs)).await?
         };
         let tag = etag.as_deref().or(heads.etag()).unwrap_or_default().into();
-        let now = prim::clock::now_ns();
-        Ok(Meta { size, modified: now - now.rem_euclid(1_000_000_000), tag, has_etag: true, kept: Some(kept) })
+        Ok(Meta { size, modified: this_second(), tag, has_etag: true, kept: Some(kept) })
     }
 }
 

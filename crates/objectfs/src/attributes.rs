@@ -7,18 +7,14 @@
 use crate::deadline::Deadline;
 use crate::errors::gone;
 use crate::kept::kept_bits;
+use crate::limits::TRIES;
 use crate::node::{Node, is_fresh};
 use crate::nodes::ROOT;
 use crate::object_fs::ObjectFs;
+use crate::store::STATS;
 use std::sync::Arc;
 use std::time::Instant;
 use vfs::{Errno, Inode, Request, SetAttr, SetTime};
-
-/// The names whose attributes are requested at a time.
-pub(crate) const BATCH: usize = 32;
-
-/// The most tries to change an object that other programs keep replacing.
-const TRIES: u32 = 4;
 
 impl ObjectFs {
     /// Requests the attributes of those nodes that lack only them.
@@ -56,12 +52,11 @@ impl ObjectFs {
         if !self.store.keeps || !is_fresh(dir.facts().complete, self.ttl) {
             return Ok(());
         }
-        let mut batch: Vec<_> = {
+        let batch: Vec<_> = {
             let nodes = self.nodes.lock();
             let after = nodes.children(dir.id).skip_while(|(other, _)| *other < name);
-            after.take(BATCH).map(|(_, node)| node.clone()).collect()
+            after.take(STATS).map(|(_, node)| node.clone()).collect()
         };
-        batch.retain(|node| self.lacks_kept(node));
         self.learn_kept(until, batch.iter())
     }
 

@@ -13,6 +13,7 @@ use crate::deadline::Deadline;
 use crate::errors::gone;
 use crate::kept::Kept;
 use crate::key::Key;
+use crate::limits::TRIES;
 use crate::listing::DirList;
 use crate::meta::{Found, Kind, Meta};
 use crate::node::{Local, Node, is_fresh};
@@ -29,9 +30,6 @@ use vfs::{
 
 /// How old the attributes of an object may be on which a writer begins.
 const RECENT: Duration = Duration::from_secs(1);
-
-/// The most tries to read an object that other programs keep replacing.
-const TRIES: u32 = 4;
 
 impl ObjectFs {
     pub(crate) fn begin_open(&self, until: Deadline, node: &Node, flags: OpenFlags) -> Result<Opened, Errno> {
@@ -230,20 +228,14 @@ impl ObjectFs {
     fn fetch(&self, until: Deadline, node: &Node) -> Result<(), Errno> {
         let key = self.key_of(node.id)?;
         let began = Instant::now();
-        match &self.store.stat(until, &key)? {
-            Some(found) if node.is_dir => {
-                node.learn(found, began);
-                return Ok(());
+        let is_it = |found: &Found| node.is_dir || matches!(found, Found::File(Some(_)));
+        if let Some(found) = self.store.stat(until, &key)?.filter(is_it) {
+            // A link may be another one.
+            if node.kind == Kind::Link && node.facts().is_other(&found) {
+                return Err(Errno::ESTALE);
             }
-            Some(found @ Found::File(Some(_))) => {
-                // A link may be another one.
-                if node.kind == Kind::Link && node.facts().is_other(found) {
-                    return Err(Errno::ESTALE);
-                }
-                node.learn(found, began);
-                return Ok(());
-            }
-            _ => {}
+            node.learn(&found, began);
+            return Ok(());
         }
         if self.has_moved(node, &key)? {
             return self.fetch(until, node);

@@ -10,6 +10,8 @@
 //! # Where it comes from
 //! "Amazon S3 multipart upload limits" and "Naming Amazon S3 objects" of the user guide of S3.
 
+use core::time::Duration;
+
 /// The bytes of a part of an object that is sent in parts.
 pub(crate) const PART: usize = 8 << 20;
 
@@ -21,6 +23,13 @@ pub(crate) const COPIED_PART: u64 = 256 << 20;
 
 /// The most bytes of a key, with the prefix of the mount.
 pub(crate) const MAX_KEY: usize = 1024;
+
+/// The shortest and the longest time between two tries of a request.
+pub(crate) const MIN_DELAY: Duration = Duration::from_millis(100);
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(2);
+
+/// The most tries at an object that other programs keep replacing.
+pub(crate) const TRIES: u32 = 4;
 
 /// The slowest rate in bytes a second at which contents may come and go.
 pub(crate) const SLOWEST: u64 = 32 << 10;

@@ -5,11 +5,11 @@
 //! their cookie. So a name has the same place in each listing. If the node has all names of the
 //! directory, and they are valid, a listing makes no request.
 
-use crate::attributes::BATCH;
 use crate::deadline::Deadline;
 use crate::meta::{Found, Kind};
 use crate::node::{Node, is_fresh};
 use crate::object_fs::ObjectFs;
+use crate::store::STATS;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl ObjectFs {
                 all
             }
         };
-        for some in all[all.partition_point(|entry| entry.cookie <= after)..].chunks(BATCH) {
+        for some in all[all.partition_point(|entry| entry.cookie <= after)..].chunks(STATS) {
             if want.attributes {
                 // A request that fails is made again by the caller's lookup, which then fails.
                 let _ = self.learn_kept(until, some.iter().map(|entry| &entry.node));

@@ -13,7 +13,7 @@ use crate::deadline::Deadline;
 use crate::errors::errno_of;
 use crate::kept::Kept;
 use crate::key::{Key, LINK, is_name};
-use crate::limits::{MAX_KEY, SLOWEST};
+use crate::limits::{MAX_DELAY, MAX_KEY, MIN_DELAY, SLOWEST};
 use crate::meta::{Found, Meta};
 use crate::options::ObjectOptions;
 use crate::window::{Answer, Reading};
@@ -38,10 +38,7 @@ use vfs::{Errno, Foreign};
 const CREATED: &str = "lightfoot-created";
 
 /// How many requests for attributes are made at a time.
-const STATS: usize = 32;
-
-/// The longest time between two tries of a request.
-const MAX_DELAY: Duration = Duration::from_secs(2);
+pub(crate) const STATS: usize = 32;
 
 /// The beginning of a listing of a directory.
 #[derive(Clone, Copy, Default)]
@@ -109,7 +106,7 @@ impl Store {
             tracing::debug!(error = %Foreign::text(event.err), "a request to the store is repeated");
         };
         let retry = RetryLayer::new().with_max_times(options.retries).with_jitter().with_notify(note);
-        let retry = retry.with_min_delay(Duration::from_millis(100)).with_max_delay(MAX_DELAY);
+        let retry = retry.with_min_delay(MIN_DELAY).with_max_delay(MAX_DELAY);
         let (operator, ending) = (operator.layer(retry), watch::Sender::new(None));
         let (max_file, timeout) = (options.max_file, options.timeout);
         let tries = u32::try_from(options.retries).unwrap_or(u32::MAX).saturating_add(1);
@@ -439,12 +436,16 @@ fn meta_of(metadata: &Metadata, size: u64) -> Meta {
     Meta { size, modified, tag: tag.into(), has_etag: etag.is_some(), kept: None }
 }
 
+/// Returns the time as a store reports it: in nanoseconds since the epoch, in whole seconds.
+pub(crate) fn this_second() -> i64 {
+    let now = prim::clock::now_ns();
+    now - now.rem_euclid(1_000_000_000)
+}
+
 /// Returns the attributes of an object that was just written. The store returns at most the tag of
 /// the object, not its time.
 pub(crate) fn written_meta(metadata: &Metadata, size: u64, kept: Kept) -> Meta {
-    let now = prim::clock::now_ns();
-    let meta = meta_of(metadata, size);
-    Meta { modified: now - now.rem_euclid(1_000_000_000), kept: Some(kept), ..meta }
+    Meta { modified: this_second(), kept: Some(kept), ..meta_of(metadata, size) }
 }
 
 impl fmt::Debug for Store {

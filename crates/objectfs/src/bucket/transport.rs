@@ -15,7 +15,7 @@ use super::page::{self, MAX_ETAG};
 use super::uploads::{Upload, Uploads, are_old, is_completed, old_uploads};
 use super::xml::records;
 use crate::calls::{Calls, Counted};
-use crate::limits::SLOWEST;
+use crate::limits::{MAX_DELAY, MIN_DELAY, SLOWEST};
 use crate::options::ObjectOptions;
 use backon::{ExponentialBuilder, Retryable};
 use core::net::IpAddr;
@@ -188,8 +188,8 @@ impl Transport {
             let body = body.to_buffer().await?.to_vec();
             if head.status.is_success() { Ok((head.headers, body)) } else { Err(refused(head.status)) }
         };
-        let pauses = ExponentialBuilder::default().with_min_delay(Duration::from_millis(100));
-        let pauses = pauses.with_max_delay(Duration::from_secs(2)).with_max_times(self.retries).with_jitter();
+        let pauses = ExponentialBuilder::default().with_min_delay(MIN_DELAY);
+        let pauses = pauses.with_max_delay(MAX_DELAY).with_max_times(self.retries).with_jitter();
         let note = |_: &Error, _| _ = self.calls.count(Counted::Retry);
         once.retry(pauses).when(Error::is_temporary).notify(note).await
     }
