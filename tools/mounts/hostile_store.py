@@ -886,7 +886,8 @@ def odd_reads(_):
         in_groups([lambda title=title, must=must: named(title, one, title, must) for title, (_, must) in READS.items()])
         assert is_right(mount, "right", DATA), "the others suffered"
         # The bytes that arrived of each were dropped.
-        works(mount, "bash", "-c", "sha256sum * >/dev/null; stat * >/dev/null; true")
+        together(*(lambda title=title: do(mount, "sha256sum", title.replace("/", "|")) for title in READS))
+        works(mount, "bash", "-c", "stat * >/dev/null; true")
 
 
 # Headers of the answer to HEAD that differ from the listing, or that cannot be.
@@ -917,7 +918,9 @@ def odd_heads(_):
             found = do(mount, "cat", title)
             # Nobody can know that the object is longer than the store says twice.
             wanted = DATA[:HEADS[title].get("content_length", 0) or 0] if title in ("shorter", "empty") else DATA
-            assert found.returncode or found.stdout in (DATA, wanted), f"{len(found.stdout)} bytes"
+            # A longer size that arrives between a read and its reply: the kernel shows zeros behind the contents.
+            zeros = b"\0" * (len(found.stdout) - len(DATA)) if title in ("longer", "2^62") else b""
+            assert found.returncode or found.stdout in (DATA, wanted, DATA + zeros), f"{len(found.stdout)} bytes"
         done = do(mount, *append(title))
         kept = store.contents()[title]
         assert kept in (DATA, DATA + b"end") or title in ("shorter", "empty") or done.returncode, f"{done}, {len(kept)} bytes"
@@ -973,7 +976,9 @@ def odd_writes(_):
     with Store(objects, hook) as store, mounted(store, "timeout=1s") as mount:
         for data, source in sources.items():
             in_groups([lambda title=title, prefix=prefix: named(title, one, title, prefix + title.replace("/", "|"), data, source)  # noqa: B023
-                       for title in WRITES for prefix in ("", "new ")])
+                       for title in WRITES for prefix in ("", "new ")
+                       # A try to send a part may take minutes: a second for each 32 KiB.
+                       if data is not large or not title.startswith("100-continue")])
 
 
 # The server's answer to a listing of three names, from the honest answer.

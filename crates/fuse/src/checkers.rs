@@ -33,12 +33,6 @@ named! {
     }
 }
 
-impl fmt::Display for Right {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// The side that checks a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checker {
@@ -185,7 +179,7 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { option, with, right } = self;
+        let (Self { option, with, .. }, right) = (self, self.right.name());
         write!(f, "options {option} and {with}: nobody would check {right} (omit one of them)")
     }
 }

@@ -45,8 +45,8 @@ pub use metrics::{Gauge, Metrics, NameStats, Op, OpStats, Snapshot};
 pub use mount::{MountError, Mounted, check_options, mount, mount_part, remount};
 pub use options::{Checks, MountOptions, SessionOptions, Shown, Ttls, Uring};
 pub use session::{
-    Caller, Entry, FileLock, Listed, LockAnswer, LockFamily, LockOwner, NameIn, NewMode, Opened, Part, ROOT_NODE,
-    Serving, Session, Unlisted, User, Who,
+    AttrReply, Caller, Entry, FileLock, Listed, LockAnswer, LockFamily, LockOwner, NameIn, NewMode, Opened, Part,
+    ROOT_NODE, Serving, Session, Unlisted, User, Who,
 };
 pub use transport::{Channel, Next, Transport};
 pub use transport_kind::{NoRing, TransportKind};

@@ -140,6 +140,9 @@ impl<'n> NameIn<'n> {
     }
 }
 
+/// Attributes, and how long the kernel may cache them.
+pub type AttrReply = (Attr, Duration);
+
 /// The reply to a lookup. It adds one to the lookup count of its node, until the kernel forgets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -402,7 +405,7 @@ impl Session {
 
     /// Returns the attributes of a node for a reply, with the node's id, and how long the kernel
     /// may cache them.
-    fn shown_of(&self, node: u64, held: &PathRef, attr: Attr) -> (Attr, Duration) {
+    fn shown_of(&self, node: u64, held: &PathRef, attr: Attr) -> AttrReply {
         let attr = self.shown(held, attr);
         let ino = if node == ROOT_NODE { attr.ino } else { node };
         (Attr { ino, ..attr }, self.ttls_of(held).attr)
@@ -439,7 +442,7 @@ impl Session {
     ///
     /// # Errors
     /// `ESTALE`; the file system's errors.
-    pub fn getattr(&self, node: u64) -> Result<(Attr, Duration), Errno> {
+    pub fn getattr(&self, node: u64) -> Result<AttrReply, Errno> {
         let held = self.node(node)?;
         let attr = held.attr_anew()?;
         held.note_names(&attr);

@@ -1,22 +1,17 @@
 //! Markers of directories, and changes of metadata alone. Only a bucket of S3 keeps attributes.
 
+use crate::bucket::{Heads, Transport};
 use crate::calls::Counted;
+use crate::copies::copy_object;
 use crate::deadline::Deadline;
 use crate::kept::Kept;
 use crate::key::Key;
+use crate::limits::COPIED_PART;
 use crate::meta::{Found, Meta};
-use crate::store::Store;
+use crate::store::{Store, this_second};
+use futures::StreamExt;
+use opendal::{Error, ErrorKind};
 use vfs::Errno;
-
-#[cfg(feature = "s3")]
-use {
-    crate::bucket::{Heads, Transport},
-    crate::copies::copy_object,
-    crate::limits::COPIED_PART,
-    crate::store::this_second,
-    futures::StreamExt,
-    opendal::{Error, ErrorKind},
-};
 
 /// Metadata after a change.
 pub(crate) struct Amended {
@@ -25,7 +20,6 @@ pub(crate) struct Amended {
     pub(crate) meta: Option<Meta>,
 }
 
-#[cfg(feature = "s3")]
 impl Store {
     /// Returns the transport of a bucket that keeps attributes, after a listing, from which the
     /// transport has the bucket's URL.
@@ -114,29 +108,7 @@ impl Store {
         let tag = etag.as_deref().or(heads.etag()).unwrap_or_default().into();
         Ok(Meta { size, modified: this_second(), tag, has_etag: true, kept: Some(kept) })
     }
-}
 
-#[cfg(not(feature = "s3"))]
-impl Store {
-    pub(crate) async fn find_marker(&self, _: &Key) -> opendal::Result<Found> {
-        Ok(Found::Dir(Some(Kept::default())))
-    }
-
-    async fn put_marker(&self, dir: &Key, _: Option<Kept>) -> opendal::Result<()> {
-        self.operator.create_dir(dir.path()).await
-    }
-
-    pub(crate) fn copy_marker(&self, _: Key, to: Key) -> impl Future<Output = opendal::Result<()>> + Send + 'static {
-        let operator = self.operator.clone();
-        async move { operator.create_dir(to.path()).await }
-    }
-
-    pub(crate) fn amend(&self, _: Deadline, _: &Key, _: impl Fn(Kept) -> Kept) -> Result<Amended, Errno> {
-        Err(Errno::EOPNOTSUPP)
-    }
-}
-
-impl Store {
     /// Writes the marker of the directory `dir`. `None`: a marker that another program wrote stays, if the
     /// store checks that.
     pub(crate) fn mark(&self, until: Deadline, dir: &Key, kept: Option<Kept>) -> Result<(), Errno> {

@@ -46,7 +46,6 @@
 mod amend;
 mod attributes;
 mod blocks;
-#[cfg(feature = "s3")]
 mod bucket;
 mod buffer;
 mod calls;
@@ -69,9 +68,9 @@ mod options;
 mod reader;
 mod store;
 mod upload;
+mod waiting;
 mod window;
 
-#[cfg(feature = "s3")]
 pub use bucket::{Bucket, BucketError, Keys};
 pub use calls::{Calls, Counted};
 pub use object_fs::ObjectFs;

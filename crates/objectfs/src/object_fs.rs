@@ -1,7 +1,6 @@
 //! The file system: the methods of the trait.
 
 use crate::blocks::Blocks;
-#[cfg(feature = "s3")]
 use crate::bucket::{Bucket, BucketError};
 use crate::buffer::Allowance;
 use crate::calls::Calls;
@@ -68,7 +67,6 @@ impl ObjectFs {
     ///
     /// # Errors
     /// [`BucketError`], if the endpoint is not a URL, or the threads cannot be started.
-    #[cfg(feature = "s3")]
     pub fn in_bucket(bucket: &Bucket, options: ObjectOptions) -> Result<Self, BucketError> {
         let calls = Calls::default();
         let (operator, transport) = bucket.operator(&options, &calls)?;

@@ -5,7 +5,6 @@
 //! retries and pages are. After [`Ending::begin`] no request takes longer than one try may take, and requests that change nothing
 //! have that time together, so that a store which does not answer does not keep the process alive.
 
-#[cfg(feature = "s3")]
 use crate::bucket::Transport;
 use crate::buffer::Allowance;
 use crate::calls::{Calls, Counted};
@@ -16,6 +15,7 @@ use crate::key::{Key, LINK, is_name};
 use crate::limits::{MAX_DELAY, MAX_KEY, MIN_DELAY, SLOWEST};
 use crate::meta::{Found, Meta};
 use crate::options::ObjectOptions;
+use crate::waiting::block_on;
 use crate::window::{Answer, Reading};
 use core::fmt;
 use core::future::Future;
@@ -81,7 +81,6 @@ pub(crate) struct Store {
     ending: watch::Sender<Option<Instant>>,
     pub(crate) calls: Calls,
     /// Of a bucket.
-    #[cfg(feature = "s3")]
     pub(crate) transport: Option<Transport>,
 }
 
@@ -99,7 +98,7 @@ impl Ending {
 
 impl Store {
     pub(crate) fn new(operator: Operator, options: &ObjectOptions, calls: Calls) -> std::io::Result<Self> {
-        let runtime = Builder::new_multi_thread().worker_threads(2).max_blocking_threads(16).enable_all().build()?;
+        let runtime = Builder::new_multi_thread().worker_threads(4).max_blocking_threads(16).enable_all().build()?;
         let (counts, can) = (calls.clone(), operator.info().capability());
         let note = move |event: RetryEvent<'_>| {
             counts.count(Counted::Retry);
@@ -124,7 +123,6 @@ impl Store {
             patience,
             ending,
             calls,
-            #[cfg(feature = "s3")]
             transport: None,
         })
     }
@@ -148,7 +146,7 @@ impl Store {
             tokio::time::sleep_until(last(since.unwrap_or(began))).await;
             Errno::ETIMEDOUT
         };
-        self.runtime.block_on(async {
+        block_on(&self.runtime, async {
             let left = async { select(pin!(until.leave()), pin!(ended)).await.factor_first().0 };
             // OpenDAL must not end this process, whatever a store sends.
             let call = AssertUnwindSafe(call).catch_unwind();
@@ -302,7 +300,6 @@ impl Store {
 
     /// See [`ObjectFs::abort_old_uploads`](crate::ObjectFs::abort_old_uploads).
     pub(crate) fn abort_old(&self) {
-        #[cfg(feature = "s3")]
         if let Some(transport) = self.transport.clone() {
             let prefix = Key::default().in_bucket(&self.operator);
             self.runtime.spawn(async move {

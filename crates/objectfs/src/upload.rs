@@ -157,7 +157,6 @@ impl Store {
     /// written: until they are discarded they cost storage. The caller does not wait.
     #[cold]
     pub(crate) fn abandon(&self, key: &Key, writer: Option<Writer>) {
-        #[cfg(feature = "s3")]
         if let Some(transport) = self.transport.clone() {
             let key = key.in_bucket(&self.operator);
             self.runtime.spawn(async move { transport.abort(&key).await });

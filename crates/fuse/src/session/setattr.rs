@@ -8,9 +8,8 @@
 //! `fuse_do_setattr` in Linux's `fs/fuse/dir.c`.
 
 use super::files::Keeps;
-use super::{Caller, Session, Who, without_fsetid};
+use super::{AttrReply, Caller, Session, Who, without_fsetid};
 use crate::options::Checks;
-use std::time::Duration;
 use vfs::{Attr, Errno, PathRef, SetAttr, SetTime};
 
 impl Session {
@@ -20,13 +19,7 @@ impl Session {
     ///
     /// # Errors
     /// `ESTALE`; as for [`vfs::Context::set_attr`].
-    pub fn setattr(
-        &self,
-        caller: &Caller,
-        node: u64,
-        set: &SetAttr,
-        handle: Option<u64>,
-    ) -> Result<(Attr, Duration), Errno> {
+    pub fn setattr(&self, caller: &Caller, node: u64, set: &SetAttr, handle: Option<u64>) -> Result<AttrReply, Errno> {
         self.setattr_as(Keeps::AsOpened, caller, node, set, handle)
     }
 
@@ -41,7 +34,7 @@ impl Session {
         node: u64,
         set: &SetAttr,
         handle: Option<u64>,
-    ) -> Result<(Attr, Duration), Errno> {
+    ) -> Result<AttrReply, Errno> {
         self.setattr_as(Keeps::Nothing, caller, node, set, handle)
     }
 
@@ -52,7 +45,7 @@ impl Session {
         node: u64,
         set: &SetAttr,
         handle: Option<u64>,
-    ) -> Result<(Attr, Duration), Errno> {
+    ) -> Result<AttrReply, Errno> {
         let held = self.node(node)?;
         let mut set = *set;
         let clears = keeps == Keeps::Nothing || caller.who == Who::Unknown;

@@ -3,10 +3,10 @@
 
 use super::Transport;
 use super::convert::{self, attr, caller, set_attr};
+use crate::session::AttrReply;
 use fusedev::wire::abi::{AttrOut, GetxattrOut, StatfsOut, fattr, statx};
 use fusedev::wire::{Body, Operation, Request};
-use std::time::Duration;
-use vfs::{Attr, Errno, StatVfs};
+use vfs::{Errno, StatVfs};
 
 impl Transport {
     pub(super) fn answer_attributes(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
@@ -41,7 +41,7 @@ impl Transport {
     }
 }
 
-fn put_attr(body: &mut Body, (found, ttl): &(Attr, Duration)) {
+fn put_attr(body: &mut Body, (found, ttl): &AttrReply) {
     body.put_struct(&AttrOut {
         attr_valid: ttl.as_secs(),
         attr_valid_nsec: ttl.subsec_nanos(),

@@ -106,7 +106,6 @@ mod in_a_directory {
     testkit::suite!(make, FEATURES);
 }
 
-#[cfg(feature = "s3")]
 mod in_a_bucket {
     use super::*;
     use crate::s3::server::{BUCKET, KEYS, Server};
