@@ -79,9 +79,8 @@ pub struct SessionOptions {
     /// The kernel collects writes, and keeps sizes and times until it sends the writes. The session
     /// opens files for reading as well when they are opened for writing.
     pub writeback: bool,
-    /// The kernel keeps its pages of a file also when it finds that the file has another time, and
-    /// the same size: `kernel_cache` of `mount.fuse(8)`. No effect with
-    /// [`reports_changes`](Self::reports_changes).
+    /// The kernel keeps its pages of a file that has not changed also if it may not cache attributes:
+    /// `kernel_cache` of `mount.fuse(8)`. No effect with [`reports_changes`](Self::reports_changes).
     pub kernel_cache: bool,
     /// The kernel reads and writes the backing files of a host directory without requests.
     pub passthrough: bool,

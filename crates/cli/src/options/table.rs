@@ -114,7 +114,7 @@ static MOUNT_TABLE: [Row; 37] = [
     .help("Let the kernel collect small writes. They are lost if the process dies."),
     switch("kernel_cache", "auto_cache", |s, on| s.mount.session.kernel_cache = on)
         .by_default("auto_cache")
-        .help("Let the kernel keep what it has read of a file when only its time changes. Not with watch."),
+        .help("Let the kernel keep what it has read of an unchanged file also with attr_timeout=0. Not with watch."),
     switch("passthrough", "nopassthrough", |s, on| {
         s.mount.session.passthrough = on;
         s.writeback = if on { Some(false) } else { s.writeback };
