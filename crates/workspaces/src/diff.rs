@@ -1,0 +1,136 @@
+//! The changes of a fork since it was made, by path.
+//!
+//! # What it is
+//! The difference of two maps, which follows the changes, not the size of the tree. A file that moved is found by its node, so a
+//! rename is exact, whatever else changed.
+
+use crate::record::{Key, Part, Record};
+use crate::state::State;
+use crate::tree::Tree;
+use core::fmt;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use vfs::{Errno, Foreign};
+
+/// One change of a fork.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Change {
+    /// The path from the root of the fork, without a slash at the start; of a removed file, the path that it had.
+    pub path: Vec<u8>,
+    /// The kind of the change.
+    pub kind: ChangeKind,
+}
+
+/// The kind of a change.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ChangeKind {
+    /// The path is new.
+    Added,
+    /// The path was removed, with everything below it.
+    Removed,
+    /// Contents or attributes changed, or another file has the name.
+    Modified,
+    /// The file had this path.
+    Renamed(Vec<u8>),
+}
+
+impl fmt::Display for Change {
+    /// Writes the change as `git diff --name-status` does: a letter, a tab, and the path.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = Foreign::of(OsStr::from_bytes(&self.path));
+        match &self.kind {
+            ChangeKind::Added => write!(f, "A\t{shown}"),
+            ChangeKind::Removed => write!(f, "D\t{shown}"),
+            ChangeKind::Modified => write!(f, "M\t{shown}"),
+            ChangeKind::Renamed(from) => write!(f, "R\t{}\t{shown}", Foreign::of(OsStr::from_bytes(from))),
+        }
+    }
+}
+
+/// Returns the path of a name, if its directory has a name.
+fn path_of(tree: &Tree, root: u64, (dir, name): (u64, &[u8])) -> Option<Vec<u8>> {
+    let (mut names, mut at) = (vec![Key::from(name)], dir);
+    while at != root {
+        let (parent, name) = tree.place(at)?;
+        let is_gone = tree.node(at).is_some_and(|node| node.attr.nlink == 0);
+        if is_gone || names.len() > vfs::PATH_MAX {
+            return None;
+        }
+        names.push(name);
+        at = parent;
+    }
+    names.reverse();
+    Some(names.join(&b'/'))
+}
+
+/// Returns the node of a record of a name. `base`: the base's node of the name.
+fn node_of(record: Option<&Record>, base: Option<u64>) -> Option<u64> {
+    match record {
+        Some(Record::Entry(entry)) => Some(entry.node),
+        Some(_) => None,
+        None => base,
+    }
+}
+
+/// Returns the changes since the fork was made.
+pub(crate) fn changes(state: &State) -> Result<Vec<Change>, Errno> {
+    let (now, then) = (state.tree.lock().clone(), &state.origin);
+    let (mut added, mut removed, mut changed) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    for (key, new, old) in now.map.diff(&then.map, Record::is_same) {
+        match Part::of(key) {
+            Some(Part::Name(dir, name)) => {
+                let base = if new.is_none() || old.is_none() { state.covered(dir, name)? } else { None };
+                let (new, old) = (node_of(new, base), node_of(old, base));
+                if new == old {
+                    continue;
+                }
+                let Some(path) = path_of(&now, state.root, (dir, name)) else { continue };
+                new.map(|node| added.insert(path.clone(), node));
+                old.map(|node| removed.insert(path, node));
+            }
+            Some(Part::Node(node)) => changed.push((node, new, old)),
+            _ => {}
+        }
+    }
+    let mut found = names(&added, &removed);
+    for (node, new, old) in changed {
+        let Some(Record::Node(new)) = new else { continue };
+        let is_named = added.values().any(|added| *added == node) && !removed.values().any(|removed| *removed == node);
+        let old = match old {
+            Some(Record::Node(old)) => Some(old.clone()),
+            _ => state.unchanged_node(node),
+        };
+        let is_other = old.is_none_or(|old| !old.looks_like(new));
+        let place = if node == state.root { None } else { now.place(node) };
+        let path = place.and_then(|(dir, name)| path_of(&now, state.root, (dir, &name)));
+        if let Some(path) = path.filter(|_| is_other && !is_named && new.attr.nlink > 0) {
+            found.push(Change { path, kind: ChangeKind::Modified });
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Returns the changes of names.
+fn names(added: &BTreeMap<Vec<u8>, u64>, removed: &BTreeMap<Vec<u8>, u64>) -> Vec<Change> {
+    let from: BTreeMap<u64, &Vec<u8>> = removed.iter().map(|(path, node)| (*node, path)).collect();
+    let moved = |node: &u64| from.get(node).map(|path| (*path).clone());
+    let mut found = Vec::new();
+    for (path, node) in added {
+        let kind = match moved(node) {
+            Some(from) => ChangeKind::Renamed(from),
+            None if removed.contains_key(path) => ChangeKind::Modified,
+            None => ChangeKind::Added,
+        };
+        found.push(Change { path: path.clone(), kind });
+    }
+    for (path, node) in removed {
+        let has_moved = added.values().any(|added| added == node);
+        if !has_moved && !added.contains_key(path) {
+            found.push(Change { path: path.clone(), kind: ChangeKind::Removed });
+        }
+    }
+    found
+}

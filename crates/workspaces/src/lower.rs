@@ -1,0 +1,130 @@
+//! The base of a store: a tree that its forks read, and never change.
+//!
+//! # What it is
+//! The base has its own [`Vfs`](vfs::Vfs), so its cache answers the forks, and calls go downwards only. A fork holds the files of the
+//! base that its own cache has, and those that left the cache lately: a lookup may return a node while the inode of the same node
+//! ends, and no call says which came first.
+//!
+//! # How it is locked
+//! A mutex for a few instructions.
+
+use crate::record::MADE;
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use vfs::{Base, Context, DirEntry, Errno, OpenFile, OpenFlags, PathRef, Want};
+
+/// The most held files whose inode was evicted, or has not begun.
+const COLD: usize = 1024;
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub(crate) struct Lower {
+    context: Context,
+    root: Arc<PathRef>,
+    /// Whether no other program changes the base.
+    pub(crate) is_fixed: bool,
+    /// The numbers of files whose inode numbers are too large.
+    large: Mutex<HashMap<u64, u64>>,
+}
+
+impl Lower {
+    pub(crate) fn new(context: Context, is_fixed: bool) -> Result<Self, Errno> {
+        let root = Arc::new(context.hold(Base::CWD, b"/", true)?);
+        Ok(Self { context, root, is_fixed, large: Mutex::default() })
+    }
+
+    pub(crate) fn root(&self) -> &Arc<PathRef> {
+        &self.root
+    }
+
+    /// Returns the file of a name.
+    ///
+    /// # Errors
+    /// `ENOENT`; the base's.
+    pub(crate) fn find(&self, dir: &PathRef, name: &[u8]) -> Result<PathRef, Errno> {
+        self.context.hold(Base::at(dir), name, false)
+    }
+
+    /// Opens a file to read it, or a directory to list it.
+    ///
+    /// # Errors
+    /// The base's.
+    pub(crate) fn open(&self, held: &PathRef) -> Result<OpenFile, Errno> {
+        self.context.open_held(held, OpenFlags::RDONLY.union(OpenFlags::NOATIME))
+    }
+
+    /// Returns the body of a symbolic link.
+    pub(crate) fn read_link(&self, held: &PathRef) -> Result<Vec<u8>, Errno> {
+        self.context.read_link_held(held)
+    }
+
+    /// Returns the value of an extended attribute.
+    pub(crate) fn xattr(&self, held: &PathRef, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        self.context.get_xattr_held(held, name)
+    }
+
+    /// Returns the names of all extended attributes: none, if the base has none.
+    pub(crate) fn xattr_names(&self, held: &PathRef) -> Result<Vec<Box<[u8]>>, Errno> {
+        match self.context.list_xattrs_held(held) {
+            Err(Errno::EOPNOTSUPP) => Ok(Vec::new()),
+            names => names,
+        }
+    }
+
+    /// Calls `found` with each entry of a directory, until it returns `false`.
+    pub(crate) fn list(
+        &self,
+        dir: &OpenFile,
+        after: u64,
+        found: &mut dyn FnMut(&DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
+        dir.entries_after(after, Want::NAMES, found)
+    }
+
+    /// Returns the number in the forks of the file with this inode number. `next` returns a new number.
+    pub(crate) fn number(&self, ino: u64, next: impl FnOnce() -> u64) -> u64 {
+        if ino < MADE { ino } else { *self.large.lock().entry(ino).or_insert_with(next) }
+    }
+}
+
+/// A file of the base, held, with a name that it has in the fork.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) file: Arc<PathRef>,
+    /// The directory, and the name in it. `None`: the root.
+    pub(crate) place: Option<(u64, Arc<[u8]>)>,
+}
+
+/// The files of the base that a fork holds, by their nodes.
+#[derive(Debug, Default)]
+pub(crate) struct HeldFiles {
+    files: HashMap<u64, (Held, bool)>,
+    cold: VecDeque<u64>,
+}
+
+impl HeldFiles {
+    /// Returns the file of a node.
+    pub(crate) fn get(&self, node: u64) -> Option<&Held> {
+        self.files.get(&node).map(|(held, _)| held)
+    }
+
+    /// Holds the file of a node that a lookup returns.
+    pub(crate) fn hold(&mut self, node: u64, held: Held) {
+        self.files.insert(node, (held, false));
+    }
+
+    /// Notes that the inode of a node was evicted.
+    pub(crate) fn evicted(&mut self, node: u64) {
+        if let Some((_, is_cold)) = self.files.get_mut(&node) {
+            *is_cold = true;
+            self.cold.push_back(node);
+        }
+        while self.cold.len() > COLD {
+            let Some(oldest) = self.cold.pop_front() else { break };
+            if self.files.get(&oldest).is_some_and(|(_, is_cold)| *is_cold) {
+                self.files.remove(&oldest);
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Keys and records of a fork's map.
+//!
+//! # What it is
+//! A key is the number of a node, a tag, and a name or a number, all in one string of bytes. So the records of a directory
+//! follow each other, its names in the order of their bytes.
+//!
+//! | key | record |
+//! |---|---|
+//! | node | [`Record::Node`]: all attributes, after the first change |
+//! | directory, name | [`Record::Entry`], or [`Record::Whiteout`] for a name of the base that was removed |
+//! | directory, serial | [`Record::Listed`]: the name, for listings in the order in which names were made |
+//! | node | [`Record::Place`]: a name of the node, for paths |
+
+use crate::contents::File;
+use crate::map::Compare;
+use core::cmp::Ordering;
+use core::ops::Bound;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vfs::{Attr, NAME_MAX, PathRef};
+
+/// The bytes of a record besides its key, of its names and values, as they count against a limit.
+pub(crate) const RECORD_BYTES: u64 = 192;
+
+/// The numbers of nodes that a fork made begin here. Nodes of the base have smaller numbers.
+pub(crate) const MADE: u64 = 1 << 40;
+
+const NODE: u8 = 0;
+const PLACE: u8 = 1;
+const NAME: u8 = 2;
+const SERIAL: u8 = 3;
+
+/// The bytes before the name of a key.
+const HEAD: usize = 9;
+
+/// The key of a record.
+pub(crate) type Key = Arc<[u8]>;
+
+/// Extended attributes by name.
+pub(crate) type Xattrs = BTreeMap<Box<[u8]>, Box<[u8]>>;
+
+/// A key that is not stored.
+pub(crate) struct KeyBuf {
+    bytes: [u8; HEAD + NAME_MAX],
+    len: usize,
+}
+
+impl KeyBuf {
+    fn new(node: u64, tag: u8, rest: &[u8]) -> Self {
+        let mut bytes = [0; HEAD + NAME_MAX];
+        bytes[..8].copy_from_slice(&node.to_be_bytes());
+        bytes[8] = tag;
+        let rest = &rest[..rest.len().min(NAME_MAX)];
+        bytes[HEAD..HEAD + rest.len()].copy_from_slice(rest);
+        Self { bytes, len: HEAD + rest.len() }
+    }
+
+    /// Returns the key of a node's attributes.
+    pub(crate) fn node(node: u64) -> Self {
+        Self::new(node, NODE, b"")
+    }
+
+    /// Returns the key of a node's place.
+    pub(crate) fn place(node: u64) -> Self {
+        Self::new(node, PLACE, b"")
+    }
+
+    /// Returns the key of a name, which is before all names that follow it.
+    pub(crate) fn name(dir: u64, name: &[u8]) -> Self {
+        Self::new(dir, NAME, name)
+    }
+
+    /// Returns the key of a serial number.
+    pub(crate) fn serial(dir: u64, serial: u64) -> Self {
+        Self::new(dir, SERIAL, &serial.to_be_bytes())
+    }
+
+    /// Returns the key, to be stored.
+    pub(crate) fn key(&self) -> Key {
+        Key::from(&**self)
+    }
+
+    /// Returns where a range begins with this key.
+    pub(crate) fn from(&self) -> Bound<&[u8]> {
+        Bound::Included(self)
+    }
+}
+
+impl core::ops::Deref for KeyBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Compare<Key> for [u8] {
+    fn compare(&self, key: &Key) -> Ordering {
+        self.cmp(key)
+    }
+}
+
+/// A key, taken apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part<'k> {
+    Node(u64),
+    Place(u64),
+    Name(u64, &'k [u8]),
+    Serial(u64, u64),
+}
+
+impl<'k> Part<'k> {
+    /// Returns the parts of a key.
+    pub(crate) fn of(key: &'k [u8]) -> Option<Self> {
+        let (node, rest) = key.split_first_chunk()?;
+        let (node, (tag, rest)) = (u64::from_be_bytes(*node), rest.split_first()?);
+        Some(match *tag {
+            NODE => Self::Node(node),
+            PLACE => Self::Place(node),
+            NAME => Self::Name(node, rest),
+            _ => Self::Serial(node, u64::from_be_bytes(*rest.first_chunk()?)),
+        })
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) node: u64,
+    /// The file type: `S_IFMT`.
+    pub(crate) kind: u32,
+    /// The place in listings.
+    pub(crate) serial: u64,
+}
+
+/// One record; see the [module documentation](self).
+#[derive(Clone, Debug)]
+pub(crate) enum Record {
+    Node(Arc<Node>),
+    Entry(Entry),
+    /// The base has the name for this node.
+    Whiteout(u64),
+    Listed(Key),
+    /// A directory, and the name in it.
+    Place(u64, Key),
+}
+
+impl Record {
+    /// Returns whether nothing has changed from one record to the other.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Node(one), Self::Node(other)) => Arc::ptr_eq(one, other),
+            (Self::Entry(one), Self::Entry(other)) => one == other,
+            (Self::Whiteout(one), Self::Whiteout(other)) => one == other,
+            (Self::Listed(one), Self::Listed(other)) => one == other,
+            (Self::Place(dir, name), Self::Place(other, other_name)) => dir == other && name == other_name,
+            _ => false,
+        }
+    }
+}
+
+/// The state of a file, after its first change in the fork or in a fork before it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    pub(crate) attr: Attr,
+    pub(crate) birth: Option<i64>,
+    /// The file of the base behind it, whose names, contents and attributes show through.
+    pub(crate) base: Option<Arc<PathRef>>,
+    /// Whether the file was made without a name and has had none since.
+    pub(crate) is_unnamed: bool,
+    pub(crate) link_body: Option<Arc<[u8]>>,
+    /// `None`: as in the base.
+    pub(crate) xattrs: Option<Arc<Xattrs>>,
+    /// `None`: as in the base.
+    pub(crate) contents: Option<Arc<File>>,
+}
+
+impl Node {
+    /// Returns the bytes that the node counts beside its pages.
+    pub(crate) fn bytes(&self) -> u64 {
+        let of = |xattrs: &Arc<Xattrs>| {
+            xattrs.iter().map(|(name, value)| (name.len() + value.len()) as u64 + 64).sum::<u64>()
+        };
+        RECORD_BYTES + self.link_body.as_ref().map_or(0, |body| body.len() as u64) + self.xattrs.as_ref().map_or(0, of)
+    }
+
+    /// Returns whether a user sees no difference, but for names, links and times.
+    pub(crate) fn looks_like(&self, other: &Self) -> bool {
+        let seen = |node: &Self| {
+            let size = if node.attr.is_dir() { 0 } else { node.attr.size };
+            (node.attr.mode, node.attr.uid, node.attr.gid, node.attr.rdev, size)
+        };
+        let same_contents = match (&self.contents, &other.contents) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        same_contents && seen(self) == seen(other) && self.xattrs == other.xattrs
+    }
+
+    /// Sets the times of a change of the contents or of the names.
+    pub(crate) fn touch(&mut self, now: i64) {
+        (self.attr.mtime, self.attr.ctime) = (now, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_a_directory_follow_each_other() {
+        let keys = [
+            KeyBuf::node(1),
+            KeyBuf::place(1),
+            KeyBuf::name(1, b""),
+            KeyBuf::name(1, b"a"),
+            KeyBuf::name(1, b"a\0"),
+            KeyBuf::name(1, &[255; NAME_MAX]),
+            KeyBuf::serial(1, 0),
+            KeyBuf::serial(1, 256),
+            KeyBuf::node(2),
+            KeyBuf::node(256),
+        ];
+        assert!(keys.is_sorted_by(|one, other| **one < **other));
+        let parts = [Part::Node(1), Part::Place(1), Part::Name(1, b""), Part::Name(1, b"a")];
+        assert_eq!(keys.iter().take(4).map(|key| Part::of(key)).collect::<Vec<_>>(), parts.map(Some));
+        assert_eq!(Part::of(&keys[7]), Some(Part::Serial(1, 256)));
+        assert_eq!((Part::of(b""), Part::of(&[0; 8])), (None, None));
+    }
+}

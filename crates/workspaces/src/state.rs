@@ -1,0 +1,419 @@
+//! A fork as a file system.
+//!
+//! # What it is
+//! Each change reads the base first, where it must. Then it takes effect in one critical section on the fork's map, inside of the
+//! fork's gate, which a new fork closes: so a new fork has each call whole or not at all.
+//!
+//! # How it is locked
+//! The gate, then the lock of a file's contents, then the fork's mutex, or the mutex of the held files. The mutexes are never held
+//! during a call to the base. A lock of contents is held while the base is read for a page.
+
+use crate::contents::{Contents, File, Source};
+use crate::lower::{Held, HeldFiles, Lower};
+use crate::record::{Entry, MADE, Node, Record, Xattrs};
+use crate::tree::{Tree, Unchanged};
+use crate::usage::Usage;
+use core::cell::OnceCell;
+use parking_lot::{Mutex, RwLock};
+use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+use sync::pages::PagePool;
+use vfs::{
+    Acl, AclKind, Attr, Errno, Inode, NewInode, Open, OpenFile, OpenFlags, OpenState, Opened, S_IFDIR, S_IFREG, Valid,
+};
+
+/// The part that all forks of a store have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) lower: Lower,
+    pub(crate) pool: PagePool,
+    next_node: AtomicU64,
+    next_epoch: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(lower: Lower) -> Self {
+        Self { lower, pool: PagePool::new(), next_node: AtomicU64::new(MADE), next_epoch: AtomicU64::new(1) }
+    }
+
+    /// Returns a number that no node had before.
+    pub(crate) fn next_node(&self) -> u64 {
+        // Relaxed, here and below: only the number must be new.
+        self.next_node.fetch_add(1, Relaxed)
+    }
+
+    fn next_epoch(&self) -> u64 {
+        self.next_epoch.fetch_add(1, Relaxed)
+    }
+}
+
+/// The state of one fork.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) root: u64,
+    pub(crate) tree: Mutex<Tree>,
+    /// The tree at the moment of the fork.
+    pub(crate) origin: Tree,
+    held: Mutex<HeldFiles>,
+    gate: RwLock<()>,
+    epoch: AtomicU64,
+    pub(crate) usage: Usage,
+}
+
+/// A file of the base that is open for an open file of the fork.
+struct OpenBase(OpenFile);
+
+impl State {
+    pub(crate) fn new(shared: Arc<Shared>, tree: Tree, usage: Usage) -> Result<Self, Errno> {
+        let root = shared.lower.root().clone();
+        let node = shared.lower.number(root.attr()?.ino, || shared.next_node());
+        let mut held = HeldFiles::default();
+        held.hold(node, Held { file: root, place: None });
+        Ok(Self {
+            epoch: AtomicU64::new(shared.next_epoch()),
+            shared,
+            root: node,
+            origin: tree.clone(),
+            tree: Mutex::new(tree),
+            held: Mutex::new(held),
+            gate: RwLock::new(()),
+            usage,
+        })
+    }
+
+    /// Returns the state of a new fork of this one.
+    pub(crate) fn fork(&self, limits: crate::usage::ForkLimits) -> Result<Self, Errno> {
+        let _closed = self.gate.write();
+        let (tree, ended) = self.tree.lock().fork();
+        // The contents so far belong to neither.
+        self.epoch.store(self.shared.next_epoch(), Relaxed);
+        let usage = Usage::new(limits, self.usage.now());
+        usage.settle(self.tree.lock().bytes, tree.bytes);
+        ended.iter().for_each(|node| give_back(&usage, node));
+        Self::new(self.shared.clone(), tree, usage)
+    }
+
+    /// Notes that the inode of a node was evicted: ends a node without names.
+    pub(crate) fn evict(&self, node: u64) {
+        let ended = {
+            let mut tree = self.tree.lock();
+            let before = tree.bytes;
+            let ended = tree.end(node);
+            self.usage.settle(before, tree.bytes);
+            ended
+        };
+        if let Some(ended) = ended {
+            give_back(&self.usage, &ended);
+        }
+        self.held.lock().evicted(node);
+    }
+
+    /// Passes the gate for one change.
+    pub(crate) fn enter(&self) -> parking_lot::RwLockReadGuard<'_, ()> {
+        self.gate.read()
+    }
+
+    /// Returns the number of a file of the base.
+    pub(crate) fn number(&self, ino: u64) -> u64 {
+        self.shared.lower.number(ino, || self.shared.next_node())
+    }
+
+    /// Returns the state of a node: its record, or the base's. `ESTALE`: the fork does not hold the file.
+    pub(crate) fn current(&self, node: u64) -> Result<Arc<Node>, Errno> {
+        if let Some(found) = self.tree.lock().node(node) {
+            return Ok(found.clone());
+        }
+        let base = self.held.lock().get(node).map(|held| held.file.clone()).ok_or(Errno::ESTALE)?;
+        let (attr, birth) = (base.attr()?, base.birth().unwrap_or_default());
+        let attr = Attr { ino: self.number(attr.ino), ..attr };
+        Ok(Arc::new(Node { attr, birth, base: Some(base), ..Node::default() }))
+    }
+
+    /// Returns a node of the base as it is without a record.
+    pub(crate) fn unchanged_node(&self, node: u64) -> Option<Arc<Node>> {
+        let base = self.tree.lock().node(node).and_then(|node| node.base.clone())?;
+        let attr = base.attr().ok()?;
+        Some(Arc::new(Node { attr, base: Some(base), ..Node::default() }))
+    }
+
+    /// Returns a node that is about to change, with the names on the way to it.
+    fn unchanged(&self, node: u64) -> Result<Option<Unchanged>, Errno> {
+        if self.tree.lock().node(node).is_some() {
+            return Ok(None);
+        }
+        let current = self.current(node)?;
+        let (mut places, mut at) = (Vec::new(), node);
+        let held = self.held.lock();
+        while let Some((dir, name)) = held.get(at).and_then(|held| held.place.clone()) {
+            places.push((at, dir, name));
+            at = dir;
+        }
+        Ok(Some(Unchanged { node: current, places }))
+    }
+
+    /// Makes a change of some nodes, in one critical section. `more`: the bytes that its records may take; 0 for a
+    /// removal, which always succeeds.
+    ///
+    /// # Errors
+    /// `ENOSPC`; `ESTALE`; the errors of `change`.
+    pub(crate) fn change<R>(
+        &self,
+        nodes: &[u64],
+        more: u64,
+        change: impl FnOnce(&mut Tree) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        let unchanged =
+            nodes.iter().map(|node| Ok((*node, self.unchanged(*node)?))).collect::<Result<Vec<_>, Errno>>()?;
+        let mut tree = self.tree.lock();
+        self.usage.check(more)?;
+        let before = tree.bytes;
+        for (node, unchanged) in unchanged {
+            if let Some(unchanged) = unchanged {
+                tree.adopt(node, unchanged);
+            }
+        }
+        let changed = change(&mut tree);
+        self.usage.settle(before, tree.bytes);
+        changed
+    }
+
+    /// Returns the base's node of a name, if the base shows through in the directory.
+    pub(crate) fn covered(&self, dir: u64, name: &[u8]) -> Result<Option<u64>, Errno> {
+        let current = self.current(dir)?;
+        let Some(base) = &current.base else { return Ok(None) };
+        match self.shared.lower.find(base, name) {
+            Ok(found) => Ok(Some(self.number(found.attr()?.ino))),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Returns the node of a name: `ENOENT`.
+    pub(crate) fn find(&self, dir: u64, name: &[u8]) -> Result<u64, Errno> {
+        match self.tree.lock().name(dir, name) {
+            Some(Record::Entry(entry)) => return Ok(entry.node),
+            Some(_) => return Err(Errno::ENOENT),
+            None => {}
+        }
+        let current = self.current(dir)?;
+        let found = self.shared.lower.find(current.base.as_ref().ok_or(Errno::ENOENT)?, name)?;
+        let node = self.number(found.attr()?.ino);
+        let held = Held { file: Arc::new(found), place: Some((dir, Arc::from(name))) };
+        self.held.lock().hold(node, held);
+        Ok(node)
+    }
+
+    /// Returns the answer to a lookup of a node.
+    pub(crate) fn inode(&self, node: u64) -> Result<NewInode, Errno> {
+        let current = self.current(node)?;
+        let acl = |kind: AclKind| match self.xattr(&current, kind.xattr_name()) {
+            Ok(value) => Acl::from_xattr(&value),
+            Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(None),
+            Err(errno) => Err(errno),
+        };
+        let default_acl = if current.attr.is_dir() { acl(AclKind::Default)? } else { None };
+        // Names of a changed directory still come from the base.
+        let shown = current.base.as_ref().filter(|_| !self.shared.lower.is_fixed);
+        let valid = shown.map_or_else(Valid::default, |base| base.valid());
+        let link_body = current.link_body.as_ref().map(|body| Box::from(&**body));
+        Ok(NewInode { node, attr: current.attr, link_body, valid, access_acl: acl(AclKind::Access)?, default_acl })
+    }
+
+    /// Returns how long answers of the base are valid.
+    pub(crate) fn base_valid(&self) -> Valid {
+        if self.shared.lower.is_fixed { Valid::default() } else { self.shared.lower.root().valid() }
+    }
+
+    /// Returns the value of an extended attribute: `ENODATA`.
+    pub(crate) fn xattr(&self, current: &Node, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        match (&current.xattrs, &current.base) {
+            (Some(xattrs), _) => xattrs.get(name).cloned().ok_or(Errno::ENODATA),
+            (None, Some(base)) => self.shared.lower.xattr(base, name),
+            (None, None) => Err(Errno::ENODATA),
+        }
+    }
+
+    /// Returns all extended attributes.
+    pub(crate) fn xattrs(&self, current: &Node) -> Result<Arc<Xattrs>, Errno> {
+        if let Some(xattrs) = &current.xattrs {
+            return Ok(xattrs.clone());
+        }
+        let Some(base) = &current.base else { return Ok(Arc::default()) };
+        let lower = &self.shared.lower;
+        let value = |name: Box<[u8]>| lower.xattr(base, &name).map(|value| (name, value));
+        lower.xattr_names(base)?.into_iter().map(value).collect::<Result<Xattrs, _>>().map(Arc::new)
+    }
+
+    /// Checks that a directory has no names: `ENOTEMPTY`.
+    pub(crate) fn check_empty(&self, dir: u64) -> Result<(), Errno> {
+        if self.tree.lock().names(dir).any(|(_, record)| matches!(record, Record::Entry(_))) {
+            return Err(Errno::ENOTEMPTY);
+        }
+        let current = self.current(dir)?;
+        let Some(base) = &current.base else { return Ok(()) };
+        let open = self.shared.lower.open(base)?;
+        let mut is_empty = true;
+        self.shared.lower.list(&open, 0, &mut |entry, _| {
+            is_empty = self.tree.lock().name(dir, &entry.name).is_some();
+            is_empty
+        })?;
+        if is_empty { Ok(()) } else { Err(Errno::ENOTEMPTY) }
+    }
+
+    /// Opens a file or a directory.
+    pub(crate) fn open(&self, inode: &Inode) -> Result<Opened, Errno> {
+        let node = inode.node();
+        let current = self.current(node)?;
+        let kind = current.attr.kind();
+        let state = match current.base.as_ref().filter(|_| kind == S_IFDIR || kind == S_IFREG) {
+            Some(base) => OpenState::Shared(Arc::new(OpenBase(self.shared.lower.open(base)?))),
+            None => OpenState::None,
+        };
+        // An open file of the base may have other contents than the pages of the kernel.
+        Ok(Opened { state, keeps_pages: current.contents.is_some() || self.shared.lower.is_fixed, ..Opened::default() })
+    }
+
+    /// Reads bytes of the base for an open file.
+    fn read_base(&self, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let OpenBase(base) = file.state.get().ok_or(Errno::ESTALE)?;
+        let mut done = 0;
+        while done < buf.len() {
+            match base.read_at(offset + done as u64, &mut buf[done..])? {
+                0 => break,
+                read => done += read,
+            }
+        }
+        Ok(done)
+    }
+
+    /// Reads from an open file.
+    pub(crate) fn read(&self, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let current = self.current(file.inode.node())?;
+        let Some(contents) = current.contents.as_ref() else {
+            if current.base.is_some() {
+                return self.read_base(file, offset, buf);
+            }
+            return Ok(within(current.attr.size, offset, buf).map_or(0, fill_zeros));
+        };
+        let Some(buf) = within(current.attr.size, offset, buf) else { return Ok(0) };
+        contents.state.read().read(offset, buf, &|at, part| self.fill(file, at, part))?;
+        Ok(buf.len())
+    }
+
+    /// Reads bytes of the base for a page: what the base lacks is zeros.
+    fn fill(&self, file: &Open<'_>, at: u64, part: &mut [u8]) -> Result<(), Errno> {
+        let read = self.read_base(file, at, part)?;
+        part[read..].fill(0);
+        Ok(())
+    }
+
+    /// Changes the contents of a file by `change`, and then its attributes. `keep`: how much of the base's contents the
+    /// change needs. `size` returns the new length, from the old one and the result of `change`.
+    ///
+    /// # Errors
+    /// `ENOSPC`, `ENOMEM`; the base's.
+    pub(crate) fn change_contents<R>(
+        &self,
+        (inode, file): (&Inode, Option<&Open<'_>>),
+        (keep, now): (u64, i64),
+        change: impl FnOnce(&mut Contents, Source<'_>) -> Result<R, Errno>,
+        size: impl FnOnce(u64, &R) -> u64,
+    ) -> Result<(R, Attr), Errno> {
+        let _inside = self.enter();
+        let node = inode.node();
+        let opened = OnceCell::new();
+        let base = |at: u64, part: &mut [u8]| match file {
+            Some(file) => self.fill(file, at, part),
+            None => {
+                let state = opened.get_or_init(|| self.open(inode).map(|opened| opened.state));
+                let state = state.as_ref().map_err(|errno| *errno)?;
+                self.fill(&Open { inode, flags: OpenFlags::RDONLY, state }, at, part)
+            }
+        };
+        let source = Source { pool: &self.shared.pool, usage: &self.usage, base: &base };
+        let own = self.own_contents(node, keep, source)?;
+        let mut contents = own.state.write();
+        let done = change(&mut contents, source)?;
+        let blocks = contents.blocks();
+        let attr = self.change(&[node], 0, |tree| {
+            let changed = tree.node_mut(node)?;
+            changed.touch(now);
+            changed.attr.size = size(changed.attr.size, &done);
+            changed.attr.blocks = blocks;
+            changed.contents = Some(own.clone());
+            Ok(changed.attr)
+        })?;
+        Ok((done, attr))
+    }
+
+    /// Returns the contents of a node as this fork's own.
+    fn own_contents(&self, node: u64, keep: u64, source: Source<'_>) -> Result<Arc<File>, Errno> {
+        let current = self.current(node)?;
+        let epoch = self.epoch.load(Relaxed);
+        let contents = match &current.contents {
+            Some(file) if file.epoch == epoch => return Ok(file.clone()),
+            Some(file) => file.state.read().clone(),
+            None if current.base.is_none() => Contents::default(),
+            None if self.shared.lower.is_fixed => Contents::over(current.attr.size),
+            None => copy_of_base(current.attr.size.min(keep), source)?,
+        };
+        Ok(File::new(epoch, contents))
+    }
+}
+
+/// Returns a copy of the first `len` bytes of the file of the base, which others may change.
+fn copy_of_base(len: u64, source: Source<'_>) -> Result<Contents, Errno> {
+    const STEP: u64 = 1 << 20;
+    let mut contents = Contents::default();
+    let mut buf = vec![0; len.min(STEP) as usize];
+    for at in (0..len).step_by(STEP as usize) {
+        let part = &mut buf[..(len - at).min(STEP) as usize];
+        (source.base)(at, part)?;
+        for (number, page) in part.chunks(sync::pages::PAGE).enumerate() {
+            let offset = at + number as u64 * crate::contents::PAGE_BYTES;
+            if page.iter().any(|byte| *byte != 0) && contents.write(offset, page, source)? < page.len() {
+                source.usage.give(contents.bytes());
+                return Err(Errno::ENOSPC);
+            }
+        }
+    }
+    Ok(contents)
+}
+
+/// Returns the part of a buffer that lies within a file. `None`: nothing.
+fn within(size: u64, offset: u64, buf: &mut [u8]) -> Option<&mut [u8]> {
+    let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let len = buf.len().min(left);
+    (len > 0).then(|| &mut buf[..len])
+}
+
+fn fill_zeros(buf: &mut [u8]) -> usize {
+    buf.fill(0);
+    buf.len()
+}
+
+/// Gives back the pages and the inode of a node that ended.
+fn give_back(usage: &Usage, node: &Node) {
+    usage.give(node.contents.as_ref().map_or(0, |file| file.state.read().bytes()));
+    if node.base.is_none() {
+        usage.give_inode();
+    }
+}
+
+/// Returns an entry of a listing.
+pub(crate) fn listed(name: &[u8], entry: Entry, cookie: u64) -> vfs::Listed {
+    vfs::Listed::new(vfs::DirEntry { name: name.into(), ino: entry.node, kind: entry.kind }, cookie)
+}
+
+impl OpenBase {
+    /// Returns the open file of the base.
+    fn file(&self) -> &OpenFile {
+        &self.0
+    }
+}
+
+/// Returns the open directory of the base behind an open directory.
+pub(crate) fn base_of<'o>(dir: &Open<'o>) -> Option<&'o OpenFile> {
+    dir.state.get::<OpenBase>().map(OpenBase::file)
+}

@@ -1,0 +1,223 @@
+//! The changes of a fork: its map, and the rules of POSIX for names, links and times.
+//!
+//! # What it is not
+//! Aware of the base: a caller reads the base first, and gives a node that is about to change to [`Tree::adopt`].
+//!
+//! # How it is locked
+//! By the fork's mutex, for as long as one change takes in memory.
+
+use crate::map::Map;
+use crate::record::{Entry, Key, KeyBuf, Node, Part, RECORD_BYTES, Record, Xattrs};
+use core::ops::Bound;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use vfs::{Attr, Errno};
+
+/// The length that an entry adds to a directory that a fork made, as on tmpfs.
+const ENTRY_SIZE: u64 = 20;
+
+/// A node with its place, as it is before its first change.
+pub(crate) struct Unchanged {
+    pub(crate) node: Arc<Node>,
+    /// Names of the node and of the directories above it, which have no record: node, directory, name.
+    pub(crate) places: Vec<(u64, u64, Arc<[u8]>)>,
+}
+
+/// See the [module documentation](self).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) map: Map<Key, Record>,
+    serial: u64,
+    /// Files without names that may be open.
+    orphans: BTreeSet<u64>,
+    /// The bytes of all records.
+    pub(crate) bytes: u64,
+}
+
+impl Tree {
+    /// Returns the record of a node.
+    pub(crate) fn node(&self, node: u64) -> Option<&Arc<Node>> {
+        match self.map.get(&*KeyBuf::node(node)) {
+            Some(Record::Node(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// Returns the record of a node, to change it: `ESTALE` if there is none.
+    pub(crate) fn node_mut(&mut self, node: u64) -> Result<&mut Node, Errno> {
+        match self.map.get_mut(&*KeyBuf::node(node)) {
+            Some(Record::Node(found)) => Ok(Arc::make_mut(found)),
+            _ => Err(Errno::ESTALE),
+        }
+    }
+
+    /// Returns the attributes of a node that has a record.
+    pub(crate) fn attr(&self, node: u64) -> Result<Attr, Errno> {
+        self.node(node).map(|node| node.attr).ok_or(Errno::ESTALE)
+    }
+
+    fn put(&mut self, key: Key, record: Record) {
+        self.bytes += cost(&key, &record);
+        if let Some(old) = self.map.insert(key.clone(), record) {
+            self.bytes -= cost(&key, &old);
+        }
+    }
+
+    fn take(&mut self, key: &[u8]) -> Option<Record> {
+        let old = self.map.remove(key)?;
+        self.bytes -= cost(key, &old);
+        Some(old)
+    }
+
+    /// Gives a node a record. Does nothing if the node has one already.
+    pub(crate) fn adopt(&mut self, node: u64, unchanged: Unchanged) {
+        if self.node(node).is_some() {
+            return;
+        }
+        self.put(KeyBuf::node(node).key(), Record::Node(unchanged.node));
+        for (node, dir, name) in unchanged.places {
+            let key = KeyBuf::place(node);
+            if self.map.get(&*key).is_none() {
+                self.put(key.key(), Record::Place(dir, name));
+            }
+        }
+    }
+
+    /// Adds a new node, without a name.
+    pub(crate) fn make(&mut self, node: u64, new: Node) {
+        self.orphans.insert(node);
+        self.put(KeyBuf::node(node).key(), Record::Node(Arc::new(new)));
+    }
+
+    /// Gives a node other extended attributes.
+    pub(crate) fn set_xattrs(&mut self, node: u64, xattrs: Arc<Xattrs>, now: i64) -> Result<(), Errno> {
+        let changed = self.node_mut(node)?;
+        let before = changed.bytes();
+        (changed.xattrs, changed.attr.ctime) = (Some(xattrs), now);
+        let after = changed.bytes();
+        self.bytes = self.bytes + after - before;
+        Ok(())
+    }
+
+    /// Returns the record of a name.
+    pub(crate) fn name(&self, dir: u64, name: &[u8]) -> Option<&Record> {
+        self.map.get(&*KeyBuf::name(dir, name))
+    }
+
+    /// Returns the place of a node.
+    pub(crate) fn place(&self, node: u64) -> Option<(u64, Key)> {
+        match self.map.get(&*KeyBuf::place(node)) {
+            Some(Record::Place(dir, name)) => Some((*dir, name.clone())),
+            _ => None,
+        }
+    }
+
+    /// Enters a node into a directory, which has no entry of this name, and counts the link.
+    pub(crate) fn enter(&mut self, dir: u64, name: &[u8], node: u64) -> Result<(), Errno> {
+        let entered = self.node_mut(node)?;
+        let (kind, is_dir) = (entered.attr.kind(), entered.attr.is_dir());
+        entered.is_unnamed = false;
+        if is_dir {
+            entered.attr.nlink = entered.attr.nlink.max(2);
+        } else {
+            entered.attr.nlink += 1;
+        }
+        self.orphans.remove(&node);
+        self.serial += 1;
+        let (serial, stored) = (self.serial, Key::from(name));
+        self.put(KeyBuf::name(dir, name).key(), Record::Entry(Entry { node, kind, serial }));
+        self.put(KeyBuf::serial(dir, serial).key(), Record::Listed(stored.clone()));
+        self.put(KeyBuf::place(node).key(), Record::Place(dir, stored));
+        self.count(dir, is_dir, 1)
+    }
+
+    /// Removes a name of a node from a directory, and counts the link. `covered`: the base's node of the name.
+    pub(crate) fn leave(&mut self, dir: u64, name: &[u8], node: u64, covered: Option<u64>) -> Result<(), Errno> {
+        let key = KeyBuf::name(dir, name);
+        if let Some(Record::Entry(entry)) = self.take(&key) {
+            self.take(&KeyBuf::serial(dir, entry.serial));
+        }
+        if let Some(covered) = covered {
+            self.put(key.key(), Record::Whiteout(covered));
+        }
+        let left = self.node_mut(node)?;
+        let is_dir = left.attr.is_dir();
+        left.attr.nlink -= u32::from(!is_dir && left.attr.nlink > 0);
+        if left.attr.nlink == 0 {
+            self.orphans.insert(node);
+        }
+        self.count(dir, is_dir, -1)
+    }
+
+    /// Ends a directory that left its directory for good: removes its records, but for its attributes.
+    pub(crate) fn end_dir(&mut self, dir: u64) -> Result<(), Errno> {
+        self.node_mut(dir)?.attr.nlink = 0;
+        self.orphans.insert(dir);
+        let start = KeyBuf::name(dir, b"");
+        let of_dir = self.map.range(start.from()).map(|(key, _)| key.clone());
+        let keys: Vec<Key> = of_dir.take_while(|key| key.starts_with(&dir.to_be_bytes())).collect();
+        for key in keys {
+            self.take(&key);
+        }
+        Ok(())
+    }
+
+    /// Counts an entry that a directory got or lost.
+    fn count(&mut self, dir: u64, is_dir: bool, difference: i32) -> Result<(), Errno> {
+        let dir = self.node_mut(dir)?;
+        if is_dir {
+            dir.attr.nlink = dir.attr.nlink.saturating_add_signed(difference);
+        }
+        if dir.base.is_none() {
+            dir.attr.size = dir.attr.size.saturating_add_signed(i64::from(difference) * ENTRY_SIZE as i64);
+        }
+        Ok(())
+    }
+
+    /// Returns the records of the names in a directory.
+    pub(crate) fn names(&self, dir: u64) -> impl Iterator<Item = (&[u8], &Record)> {
+        self.map.range(KeyBuf::name(dir, b"").from()).map_while(move |(key, record)| match Part::of(key) {
+            Some(Part::Name(of, name)) if of == dir => Some((name, record)),
+            _ => None,
+        })
+    }
+
+    /// Returns at most `limit` entries of a directory behind a serial number, in the order in which they were made.
+    pub(crate) fn listed(&self, dir: u64, after: u64, limit: usize) -> Vec<(Key, Entry)> {
+        let from = KeyBuf::serial(dir, after);
+        let behind = self.map.range(Bound::Excluded(&*from)).map_while(|(key, record)| match (Part::of(key), record) {
+            (Some(Part::Serial(of, _)), Record::Listed(name)) if of == dir => Some(name),
+            _ => None,
+        });
+        let entry = |name: &Key| match self.name(dir, name) {
+            Some(Record::Entry(entry)) => Some((name.clone(), *entry)),
+            _ => None,
+        };
+        behind.filter_map(entry).take(limit).collect()
+    }
+
+    /// Removes a node without links, which nothing uses any more. Returns it.
+    pub(crate) fn end(&mut self, node: u64) -> Option<Arc<Node>> {
+        if !self.orphans.remove(&node) {
+            return None;
+        }
+        self.take(&KeyBuf::place(node));
+        match self.take(&KeyBuf::node(node)) {
+            Some(Record::Node(ended)) => Some(ended),
+            _ => None,
+        }
+    }
+
+    /// Returns the tree as a new fork has it: no program has a file without a name open there.
+    pub(crate) fn fork(&self) -> (Self, Vec<Arc<Node>>) {
+        let mut fork = self.clone();
+        let ended = self.orphans.iter().filter_map(|node| fork.end(*node)).collect();
+        (fork, ended)
+    }
+}
+
+/// Returns the bytes that a record counts.
+fn cost(key: &[u8], record: &Record) -> u64 {
+    let of_record = if let Record::Node(node) = record { node.bytes() } else { RECORD_BYTES };
+    key.len() as u64 + of_record
+}

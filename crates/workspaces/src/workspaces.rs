@@ -1,0 +1,208 @@
+//! Forks by name, in one tree.
+//!
+//! # What it is
+//! A tree in memory in which the base is at `/base`, read-only, and each fork at `/w/NAME`. So a mount of this tree shows all forks,
+//! and limits, statistics and `EBUSY` come from the mounts of the tree.
+//!
+//! # How it is locked
+//! A mutex around the names, held for one fork or discard.
+
+use crate::diff::Change;
+use crate::store::Fork;
+use crate::usage::ForkLimits;
+use core::fmt;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+use vfs::{Base, Context, Errno, Foreign, MountFlags, NAME_MAX, UnmountFlags, Vfs};
+
+/// The name of the base among the forks.
+pub const BASE: &str = "base";
+
+/// Why a fork cannot be made, found or discarded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WorkspaceError {
+    /// No fork has this name.
+    Missing(String),
+    /// A fork has this name already.
+    Exists(String),
+    /// Not the name of a fork.
+    BadName(String),
+    /// The fork is in use.
+    Busy(String),
+    /// Another error of the tree.
+    Failed(Errno),
+}
+
+impl fmt::Display for WorkspaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(name) => write!(f, "{}: no such fork (use {BASE}, or the name of a fork)", Foreign::of(name)),
+            Self::Exists(name) => {
+                write!(f, "{}: this fork exists (use another name, or discard it)", Foreign::of(name))
+            }
+            Self::BadName(name) => write!(
+                f,
+                "{}: not the name of a fork (use at most {NAME_MAX} bytes without a slash, not . or ..)",
+                Foreign::of(name)
+            ),
+            Self::Busy(name) => {
+                write!(f, "{}: programs use the fork (end them, or discard it with --lazy)", Foreign::of(name))
+            }
+            Self::Failed(errno) => write!(f, "the tree fails: {errno} (see the log of the mount)"),
+        }
+    }
+}
+
+impl core::error::Error for WorkspaceError {}
+
+impl From<Errno> for WorkspaceError {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
+    }
+}
+
+/// A fork in the list of forks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ForkInfo {
+    /// Its name.
+    pub name: String,
+    /// The fork or the base that it was made from.
+    pub parent: String,
+    /// When it was made.
+    pub made: SystemTime,
+    /// The bytes in use, with the parent's use at that moment.
+    pub bytes: u64,
+    /// The inodes that it made, with the parent's at that moment.
+    pub inodes: u64,
+}
+
+struct Kept {
+    fork: Fork,
+    parent: String,
+    made: SystemTime,
+}
+
+/// See the [module documentation](self).
+///
+/// ```
+/// use lightfoot_workspaces::{ForkLimits, Workspaces};
+/// use vfs::{Base, Vfs};
+///
+/// let base = Vfs::new(ramfs::RamFs::new());
+/// let spaces = Workspaces::over(base.context(), true)?;
+/// spaces.fork("base", "a", ForkLimits::default())?;
+/// let context = spaces.tree().context();
+/// context.mkdir(Base::CWD, b"/w/a/src", 0o755)?;
+/// let changes: Vec<String> = spaces.changes("a")?.iter().map(ToString::to_string).collect();
+/// assert_eq!(changes, ["A\tsrc"]);
+/// spaces.discard("a", false)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Workspaces {
+    tree: Vfs,
+    trunk: Fork,
+    forks: Mutex<BTreeMap<String, Kept>>,
+}
+
+impl fmt::Debug for Workspaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workspaces").field("trunk", &self.trunk).finish_non_exhaustive()
+    }
+}
+
+impl Workspaces {
+    /// Returns a tree without forks. The arguments are as for [`Fork::over`].
+    ///
+    /// # Errors
+    /// The errors of the base's root directory.
+    pub fn over(base: Context, is_fixed: bool) -> Result<Self, Errno> {
+        let (trunk, tree) = (Fork::over(base, is_fixed)?, Vfs::new(ramfs::RamFs::new()));
+        let context = tree.context();
+        context.mkdir(Base::CWD, b"/base", 0o755)?;
+        context.mkdir(Base::CWD, b"/w", 0o711)?;
+        context.mount(trunk.file_system(), Base::CWD, b"/base", MountFlags::RDONLY)?;
+        Ok(Self { tree, trunk, forks: Mutex::default() })
+    }
+
+    /// Returns the tree.
+    #[must_use]
+    pub fn tree(&self) -> &Vfs {
+        &self.tree
+    }
+
+    /// Makes the fork `name` of the fork `from`, or of the [base](BASE).
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Missing`], [`WorkspaceError::Exists`], [`WorkspaceError::BadName`]; [`WorkspaceError::Failed`] if the base
+    /// cannot be read.
+    pub fn fork(&self, from: &str, name: &str, limits: ForkLimits) -> Result<(), WorkspaceError> {
+        let is_name = !name.is_empty() && name.len() <= NAME_MAX && !name.contains(['/', '\0']);
+        if !is_name || matches!(name, "." | ".." | BASE) {
+            return Err(WorkspaceError::BadName(name.into()));
+        }
+        let mut forks = self.forks.lock();
+        if forks.contains_key(name) {
+            return Err(WorkspaceError::Exists(name.into()));
+        }
+        let parent = match from {
+            BASE => &self.trunk,
+            _ => &forks.get(from).ok_or_else(|| WorkspaceError::Missing(from.into()))?.fork,
+        };
+        let (fork, at, context) = (parent.fork(limits)?, at(name), self.tree.context());
+        match context.mkdir(Base::CWD, &at, 0o755) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        context.mount(fork.file_system(), Base::CWD, &at, MountFlags::NOSUID.union(MountFlags::NODEV))?;
+        forks.insert(name.into(), Kept { fork, parent: from.into(), made: SystemTime::now() });
+        Ok(())
+    }
+
+    /// Returns the changes of a fork since it was made.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Missing`]; [`WorkspaceError::Failed`] if the base cannot be read.
+    pub fn changes(&self, name: &str) -> Result<Vec<Change>, WorkspaceError> {
+        let fork = self.forks.lock().get(name).map(|kept| kept.fork.clone());
+        Ok(fork.ok_or_else(|| WorkspaceError::Missing(name.into()))?.changes()?)
+    }
+
+    /// Removes a fork with its changes. Its forks stay. With `is_lazy`, programs that use it may go on until they end.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Missing`]; [`WorkspaceError::Busy`] without `is_lazy`.
+    pub fn discard(&self, name: &str, is_lazy: bool) -> Result<(), WorkspaceError> {
+        let mut forks = self.forks.lock();
+        if !forks.contains_key(name) {
+            return Err(WorkspaceError::Missing(name.into()));
+        }
+        let (at, context) = (at(name), self.tree.context());
+        let flags = if is_lazy { UnmountFlags::DETACH } else { UnmountFlags::default() };
+        context.unmount(Base::CWD, &at, flags).map_err(|errno| match errno {
+            Errno::EBUSY => WorkspaceError::Busy(name.into()),
+            errno => errno.into(),
+        })?;
+        context.rmdir(Base::CWD, &at)?;
+        let ended = forks.remove(name);
+        drop(forks);
+        // Frees the changes, which may take a while, without the lock.
+        drop(ended);
+        Ok(())
+    }
+
+    /// Returns all forks, by name.
+    #[must_use]
+    pub fn list(&self) -> Vec<ForkInfo> {
+        let info = |(name, kept): (&String, &Kept)| {
+            let (bytes, inodes) = kept.fork.usage();
+            ForkInfo { name: name.clone(), parent: kept.parent.clone(), made: kept.made, bytes, inodes }
+        };
+        self.forks.lock().iter().map(info).collect()
+    }
+}
+
+/// Returns the path of a fork in the tree.
+fn at(name: &str) -> Vec<u8> {
+    [b"/w/", name.as_bytes()].concat()
+}

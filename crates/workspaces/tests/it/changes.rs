@@ -1,0 +1,124 @@
+//! Comparisons of forks with their origins, limits, and forks by name.
+
+use crate::tree::{fill, memory, names, read, seen, write};
+use lightfoot_workspaces::{Fork, ForkLimits, WorkspaceError, Workspaces};
+use vfs::{Base, Context, Errno, OpenFlags, PathAt, RenameFlags, SetAttr, Vfs};
+
+fn fork_of_files(limits: ForkLimits) -> (Fork, Context) {
+    let base = memory();
+    fill(&base);
+    let fork = Fork::over(base, true).expect("a trunk").fork(limits).expect("a fork");
+    let context = Vfs::new(fork.file_system()).context();
+    (fork, context)
+}
+
+fn changes(fork: &Fork) -> Vec<String> {
+    fork.changes().expect("changes").iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn changes_have_the_paths_and_kinds_that_a_user_sees() {
+    let (fork, context) = fork_of_files(ForkLimits::default());
+    assert_eq!(changes(&fork), [""; 0]);
+    // Reading changes nothing.
+    let _ = seen(&context);
+    assert_eq!(changes(&fork), [""; 0]);
+    write(&context, "/a/f", 5, b"new").expect("a write");
+    write(&context, "/new", 0, b"new").expect("a write");
+    context.unlink(Base::CWD, b"/a/g").expect("a removal");
+    context.rename(PathAt::cwd(b"/a/b"), PathAt::cwd(b"/moved"), RenameFlags::default()).expect("a rename");
+    context.unlink(Base::CWD, b"/a/l").expect("a removal");
+    context.symlink(b"other", Base::CWD, b"/a/l").expect("a link");
+    let set = SetAttr { mode: Some(0o700), ..SetAttr::default() };
+    context.set_attr(Base::CWD, b"/c", true, &set).expect("a mode");
+    // A file that was made and removed is not a change.
+    write(&context, "/brief", 0, b"x").expect("a write");
+    context.unlink(Base::CWD, b"/brief").expect("a removal");
+    assert_eq!(changes(&fork), ["M\ta/f", "D\ta/g", "M\ta/l", "M\tc", "R\ta/b\tmoved", "A\tnew"]);
+    // A fork of the fork has no change yet, and then its own only.
+    let child = fork.fork(ForkLimits::default()).expect("a fork");
+    assert_eq!(changes(&child), [""; 0]);
+    let below = Vfs::new(child.file_system()).context();
+    write(&below, "/moved/f", 0, b"x").expect("a write");
+    write(&below, "/new", 0, b"x").expect("a write");
+    assert_eq!(changes(&child), ["M\tmoved/f", "M\tnew"]);
+    assert_eq!(read(&context, "/new").as_deref(), Ok(&b"new"[..]));
+}
+
+#[test]
+fn a_fork_keeps_within_its_limits_and_removal_always_works() {
+    let limits = ForkLimits { bytes: 64 << 10, inodes: 5 };
+    let (fork, context) = fork_of_files(limits);
+    let file = context.open(Base::CWD, b"/big", OpenFlags::WRONLY.union(OpenFlags::CREAT), 0o644).expect("a file");
+    let (mut written, data) = (0, vec![1; 10_000]);
+    let full = loop {
+        match file.write_at(written, &data) {
+            Ok((len, _)) => written += len as u64,
+            Err(errno) => break errno,
+        }
+    };
+    assert_eq!(full, Errno::ENOSPC);
+    assert!(written > 40_000 && fork.usage().0 <= limits.bytes, "{written} {:?}", fork.usage());
+    for path in [&b"/a/g"[..], b"/a/f", b"/f"] {
+        context.unlink(Base::CWD, path).expect("a removal");
+    }
+    drop(file);
+    context.unlink(Base::CWD, b"/big").expect("a removal");
+    assert!(fork.usage().0 < 10_000, "{:?}", fork.usage());
+    for number in 0..5 {
+        write(&context, &format!("/n{number}"), 0, b"").expect("an inode");
+    }
+    assert_eq!(write(&context, "/n5", 0, b""), Err(Errno::ENOSPC));
+    // The child has what its parent uses.
+    let child = fork.fork(limits).expect("a fork");
+    assert_eq!(child.usage(), fork.usage());
+    assert_eq!(write(&Vfs::new(child.file_system()).context(), "/n5", 0, b""), Err(Errno::ENOSPC));
+}
+
+#[test]
+fn an_open_file_without_a_name_is_not_in_a_new_fork() {
+    let (fork, context) = fork_of_files(ForkLimits::default());
+    let file = context.open(Base::CWD, b"/x", OpenFlags::RDWR.union(OpenFlags::CREAT), 0o644).expect("a file");
+    file.write_at(0, &[1; 8192]).expect("a write");
+    context.unlink(Base::CWD, b"/x").expect("a removal");
+    let child = fork.fork(ForkLimits::default()).expect("a fork");
+    assert!(child.usage().0 + 8192 <= fork.usage().0, "{:?} {:?}", child.usage(), fork.usage());
+    file.write_at(0, b"still").expect("a write");
+    drop(file);
+    assert!(fork.usage().0 < 8192, "{:?}", fork.usage());
+}
+
+#[test]
+fn forks_have_names_in_one_tree() {
+    let base = memory();
+    fill(&base);
+    let spaces = Workspaces::over(base, true).expect("a tree");
+    let (limits, context) = (ForkLimits::default(), spaces.tree().context());
+    let fork = |from: &str, name: &str| spaces.fork(from, name, limits);
+    assert_eq!(fork("base", "a"), Ok(()));
+    assert_eq!(fork("a", "b"), Ok(()));
+    assert_eq!(fork("c", "d"), Err(WorkspaceError::Missing("c".into())));
+    assert_eq!(fork("base", "b"), Err(WorkspaceError::Exists("b".into())));
+    for name in ["", ".", "..", "base", "a/b", &"x".repeat(256)] {
+        assert_eq!(fork("base", name), Err(WorkspaceError::BadName(name.into())));
+    }
+    assert_eq!(write(&context, "/base/f", 0, b"x"), Err(Errno::EROFS));
+    write(&context, "/w/a/f", 0, b"a").expect("a write");
+    write(&context, "/w/b/f", 0, b"b").expect("a write");
+    for (path, expected) in [("/base/f", &b""[..]), ("/w/a/f", b"a"), ("/w/b/f", b"b")] {
+        assert_eq!(read(&context, path).as_deref(), Ok(expected));
+    }
+    let across = context.rename(PathAt::cwd(b"/w/a/f"), PathAt::cwd(b"/w/b/g"), RenameFlags::default());
+    assert_eq!(across, Err(Errno::EXDEV));
+    assert_eq!(spaces.changes("a").expect("changes").len(), 1);
+    let open = context.open(Base::CWD, b"/w/a/f", OpenFlags::RDONLY, 0).expect("a file");
+    assert_eq!(spaces.discard("a", false), Err(WorkspaceError::Busy("a".into())));
+    assert_eq!(spaces.discard("a", true), Ok(()));
+    let mut buf = [0; 1];
+    assert_eq!((open.read_at(0, &mut buf), buf), (Ok(1), *b"a"));
+    assert_eq!(spaces.discard("a", false), Err(WorkspaceError::Missing("a".into())));
+    assert_eq!(names(&context, "/w"), Ok(vec!["b".to_owned()]));
+    let list = spaces.list();
+    assert_eq!(list.iter().map(|info| (&*info.name, &*info.parent)).collect::<Vec<_>>(), [("b", "a")]);
+    assert_eq!(read(&context, "/w/b/f").as_deref(), Ok(&b"b"[..]));
+}

@@ -1,0 +1,6 @@
+//! Tests of forks as file systems.
+
+mod changes;
+mod model;
+mod suite;
+mod tree;
