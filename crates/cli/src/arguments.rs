@@ -6,6 +6,7 @@ use crate::manual::{Completions, Man};
 use crate::mount::Mount;
 use crate::stats::{Stats, Top};
 use crate::unmount::Unmount;
+use crate::workspaces::Verb;
 use clap::{Parser, Subcommand};
 
 /// The command line.
@@ -32,6 +33,10 @@ pub(crate) enum CommandArguments {
     /// The process stays in the foreground; Ctrl-C, TERM and HUP unmount. With --daemon it goes to the background once the
     /// mount is ready.
     Mount(Box<Mount>),
+
+    /// Work with forks.
+    #[command(flatten)]
+    Workspaces(Verb),
 
     /// Unmount mounts of Lightfoot, and wait until their processes have ended
     #[command(visible_alias = "umount")]

@@ -6,7 +6,7 @@
 //! [`Status`]. Only its owner can enter the directory of the socket, so no other user can connect.
 //!
 //! # What it is not
-//! A way to change a mount.
+//! A way to change a mount, but for its forks ([`crate::workspaces_server`]).
 //!
 //! # How it is locked
 //! One thread serves one client after the other, and waits for none longer than [`TIMEOUT`].
@@ -45,7 +45,7 @@ use vfs::Foreign;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest request, in bytes.
-const MAX_REQUEST: u64 = 64;
+const MAX_REQUEST: u64 = 4096;
 
 /// The longest reply, in bytes.
 const MAX_REPLY: usize = 64 << 20;
@@ -119,7 +119,7 @@ fn reply(mut stream: &UnixStream, mount: &ServedMount) -> io::Result<()> {
     BufReader::new(stream.take(MAX_REQUEST)).read_line(&mut line)?;
     let mut reply = match line.trim_end() {
         "snapshot" => serde_json::to_string(&mount.status())?,
-        _ => r#"{"error":"unknown request (use snapshot)"}"#.into(),
+        line => mount.forks.answer(line)?,
     };
     reply.push('\n');
     stream.write_all(reply.as_bytes())
@@ -130,20 +130,29 @@ fn reply(mut stream: &UnixStream, mount: &ServedMount) -> io::Result<()> {
 /// # Errors
 /// If the process does not reply within [`TIMEOUT`], or reports another mount.
 pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
+    let (status, socket): (Status, _) = ask(mount, "snapshot\n")?;
+    if status.mountpoint != Foreign::text(mount.mountpoint.to_string_lossy()).to_string() {
+        let reason = "it reports another mount".into();
+        return Err(ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason });
+    }
+    Ok(status)
+}
+
+/// Sends a line to the process of a mount. Returns the reply, and the path of the socket.
+///
+/// # Errors
+/// If the process does not reply within [`TIMEOUT`], or replies something else.
+pub(crate) fn ask<T: serde::de::DeserializeOwned>(mount: &MountInfo, line: &str) -> Result<(T, PathBuf), ControlError> {
     let no_reply = |socket, reason| ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason };
     let connected = connect(mount, Instant::now() + TIMEOUT);
     let (exchange, socket) = connected.map_err(|(error, socket)| no_reply(socket, error.into()))?;
     let no_reply = |reason| no_reply(socket.clone(), reason);
-    let line = exchange.request(b"snapshot\n", MAX_REPLY).map_err(|error| match error.kind() {
+    let reply = exchange.request(line.as_bytes(), MAX_REPLY).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => no_reply("timed out".into()),
         _ => no_reply(error.into()),
     })?;
-    let status: Option<Status> = exchange::parse(&line);
-    let status = status.ok_or_else(|| no_reply("it runs another version of lightfoot".into()))?;
-    if status.mountpoint != Foreign::text(mount.mountpoint.to_string_lossy()).to_string() {
-        return Err(no_reply("it reports another mount".into()));
-    }
-    Ok(status)
+    let reply = exchange::parse(&reply).ok_or_else(|| no_reply("it runs another version of lightfoot".into()))?;
+    Ok((reply, socket))
 }
 
 /// Returns a descriptor of the process that serves the mount. Waits at most `patience`.

@@ -5,14 +5,15 @@
 //! report what it serves; a mount whose process does not reply is listed all the same.
 
 use crate::control::{self, Status};
-use crate::output::{OutputError, json, print};
+use crate::output::{json, print};
+use crate::workspaces::{self, WorkspacesError};
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use fuse::message::show;
 use fuse::mountinfo::{self, MountInfo};
 use serde::Serialize;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 /// How many processes get a request at a time.
@@ -24,6 +25,10 @@ pub(crate) struct List {
     /// Print a JSON array
     #[arg(long)]
     json: bool,
+
+    /// List the forks of this mount instead
+    #[arg(value_name = "MOUNTPOINT")]
+    mountpoint: Option<PathBuf>,
 }
 
 /// A mount.
@@ -57,7 +62,10 @@ impl From<Status> for Process {
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub(crate) fn run(list: &List, out: &mut impl Write) -> Result<(), OutputError> {
+pub(crate) fn run(list: &List, out: &mut impl Write) -> Result<(), WorkspacesError> {
+    if let Some(mountpoint) = &list.mountpoint {
+        return workspaces::list(mountpoint, list.json, out);
+    }
     let mounts = mountinfo::list().unwrap_or_default();
     let ours: Vec<_> = mounts.iter().filter(|mount| mount.is_lightfoot()).collect();
     // Side by side: each process has the whole time to reply.

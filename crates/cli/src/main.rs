@@ -7,11 +7,13 @@
 //!
 //! 1. `command_error`, `escapes`
 //! 2. `output`, `logging`, `options`, `signals`
-//! 3. `control`, `source`
-//! 4. `doctor`, `list`, `stats`, `unmount`
-//! 5. `mount`
-//! 6. `manual`
-//! 7. `arguments`
+//! 3. `source`
+//! 4. `workspaces_server`
+//! 5. `control`
+//! 6. `doctor`, `stats`, `unmount`, `workspaces`
+//! 7. `list`, `mount`
+//! 8. `manual`
+//! 9. `arguments`
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +32,8 @@ mod signals;
 mod source;
 mod stats;
 mod unmount;
+mod workspaces;
+mod workspaces_server;
 
 use arguments::{Arguments, CommandArguments};
 use clap::{CommandFactory, Parser};
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
     let arguments = mount::arguments(env::args_os().collect());
     match parsed(&arguments).command {
         CommandArguments::Mount(mount) => exit_code(mount::run(&mount, &arguments)),
+        CommandArguments::Workspaces(verb) => exit_code(workspaces::run(&verb, out)),
         CommandArguments::Unmount(unmount) => exit_code(unmount::run(&unmount)),
         CommandArguments::List(list) => exit_code(list::run(&list, out)),
         CommandArguments::Stats(stats) => exit_code(stats::run(&stats, out)),

@@ -26,6 +26,7 @@ use crate::logging::{self, LogArguments};
 use crate::options;
 use crate::signals::{Signals, Woken};
 use crate::source::{Handles, Source, SourceAndSettings, StoreHandle};
+use crate::workspaces_server::WorkspaceArguments;
 use clap::Args;
 use daemon::Report;
 use error::ServeError;
@@ -90,6 +91,9 @@ pub(crate) struct Mount {
     reporting: bool,
 
     #[command(flatten)]
+    workspaces: WorkspaceArguments,
+
+    #[command(flatten)]
     log: LogArguments,
 }
 
@@ -137,15 +141,17 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
     rustix::process::umask(rustix::fs::Mode::empty());
     let mut handles = Handles::default();
     let tree = signals.cancel(|| source.open(&mut handles)).map_err(ServeError::Interrupted)??;
+    let (tree, forks) = mount.workspaces.over(tree, &source).map_err(|error| ServeError::Server(error.into()))?;
     let Handles { hosts, stores } = handles;
     if settings.mount.session.no_open && !source.is_in_memory() {
         tracing::warn!("no_open ignored: a directory or a store must be notified when files are opened");
         settings.mount.session.no_open = false;
     }
     source.forbid(&mut settings.mount);
-    settings.mount.session.writeback = settings.writeback(source.is_in_memory());
+    settings.mount.session.writeback = settings.writeback(source.is_in_memory() && !mount.workspaces.is_set());
     settings.mount.session.ttls = settings.ttls(source.ttls());
     settings.mount.session.reports_changes = source.reports_changes();
+    settings.mount.session.tree_changes |= mount.workspaces.is_set();
     settings.mount.session.direct_appends = source.is_shared_with_host();
     settings.mount.session.max_nodes = settings.max_names(source.max_names());
     if settings.mount.name.is_empty() {
@@ -168,6 +174,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
         sources: source.sources(),
         hosts,
         stores,
+        forks,
     });
     let _reporting = report_status(&served, metrics, mounted.device());
     match ready {

@@ -15,6 +15,7 @@ mod values;
 
 pub(crate) use listing::help;
 pub(crate) use row::Owner;
+pub(crate) use values::number;
 
 use fuse::{Checks, MountOptions, Ttls};
 use hostfs::{HostAcls, MountPoints, Ownership, Revalidate};

@@ -112,12 +112,7 @@ enum Problem {
     Unusable { path: PathBuf, reason: Reason },
 
     #[error("{}: {} (docs/objects.md describes options and credentials)", Foreign::of(.url), Foreign::of(.reason))]
-    #[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "no store can be opened"))]
     Objects { url: String, reason: String },
-
-    #[cfg(not(feature = "s3"))]
-    #[error("{}: not built in (build with the feature s3)", Foreign::of(.0))]
-    NotBuiltIn(String),
 
     #[error("{0}")]
     Option(#[from] OptionError),

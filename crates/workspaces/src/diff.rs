@@ -36,14 +36,14 @@ pub enum ChangeKind {
 }
 
 impl fmt::Display for Change {
-    /// Writes the change as `git diff --name-status` does: a letter, a tab, and the path.
+    /// Writes the change as `git status --short` does: a letter and the path.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = Foreign::of(OsStr::from_bytes(&self.path));
         match &self.kind {
-            ChangeKind::Added => write!(f, "A\t{shown}"),
-            ChangeKind::Removed => write!(f, "D\t{shown}"),
-            ChangeKind::Modified => write!(f, "M\t{shown}"),
-            ChangeKind::Renamed(from) => write!(f, "R\t{}\t{shown}", Foreign::of(OsStr::from_bytes(from))),
+            ChangeKind::Added => write!(f, "A {shown}"),
+            ChangeKind::Removed => write!(f, "D {shown}"),
+            ChangeKind::Modified => write!(f, "M {shown}"),
+            ChangeKind::Renamed(from) => write!(f, "R {} -> {shown}", Foreign::of(OsStr::from_bytes(from))),
         }
     }
 }

@@ -275,7 +275,11 @@ impl FileSystem for ForkFs {
     }
 
     fn open(&self, _: &Request, inode: &Inode, _: OpenFlags) -> Result<Opened, Errno> {
-        self.0.open(inode)
+        self.0.open(inode.node())
+    }
+
+    fn release(&self, _: Open<'_>) {
+        self.0.release();
     }
 
     fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {

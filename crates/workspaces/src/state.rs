@@ -58,6 +58,8 @@ pub(crate) struct State {
     held: Mutex<HeldFiles>,
     gate: RwLock<()>,
     epoch: AtomicU64,
+    /// Open files and directories.
+    opens: AtomicU64,
     pub(crate) usage: Usage,
 }
 
@@ -78,6 +80,7 @@ impl State {
             tree: Mutex::new(tree),
             held: Mutex::new(held),
             gate: RwLock::new(()),
+            opens: AtomicU64::new(0),
             usage,
         })
     }
@@ -261,17 +264,33 @@ impl State {
         if is_empty { Ok(()) } else { Err(Errno::ENOTEMPTY) }
     }
 
-    /// Opens a file or a directory.
-    pub(crate) fn open(&self, inode: &Inode) -> Result<Opened, Errno> {
-        let node = inode.node();
+    /// Opens the file of the base behind a node, if there is one with contents or names.
+    fn open_base(&self, node: u64) -> Result<OpenState, Errno> {
         let current = self.current(node)?;
         let kind = current.attr.kind();
-        let state = match current.base.as_ref().filter(|_| kind == S_IFDIR || kind == S_IFREG) {
+        Ok(match current.base.as_ref().filter(|_| kind == S_IFDIR || kind == S_IFREG) {
             Some(base) => OpenState::Shared(Arc::new(OpenBase(self.shared.lower.open(base)?))),
             None => OpenState::None,
-        };
-        // An open file of the base may have other contents than the pages of the kernel.
-        Ok(Opened { state, keeps_pages: current.contents.is_some() || self.shared.lower.is_fixed, ..Opened::default() })
+        })
+    }
+
+    /// Opens a file or a directory.
+    pub(crate) fn open(&self, node: u64) -> Result<Opened, Errno> {
+        let state = self.open_base(node)?;
+        // Relaxed: a number by itself.
+        self.opens.fetch_add(1, Relaxed);
+        // A base that others change may have other contents than the pages of a kernel.
+        let keeps_pages = self.shared.lower.is_fixed || self.current(node)?.contents.is_some();
+        Ok(Opened { state, keeps_pages, ..Opened::default() })
+    }
+
+    /// Notes that an open file was closed.
+    pub(crate) fn release(&self) {
+        self.opens.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn has_open_files(&self) -> bool {
+        self.opens.load(Relaxed) > 0
     }
 
     /// Reads bytes of the base for an open file.
@@ -326,7 +345,7 @@ impl State {
         let base = |at: u64, part: &mut [u8]| match file {
             Some(file) => self.fill(file, at, part),
             None => {
-                let state = opened.get_or_init(|| self.open(inode).map(|opened| opened.state));
+                let state = opened.get_or_init(|| self.open_base(inode.node()));
                 let state = state.as_ref().map_err(|errno| *errno)?;
                 self.fill(&Open { inode, flags: OpenFlags::RDONLY, state }, at, part)
             }

@@ -71,6 +71,11 @@ impl Fork {
         changes(&self.0)
     }
 
+    /// Returns whether files or directories of the fork are open.
+    pub(crate) fn has_open_files(&self) -> bool {
+        self.0.has_open_files()
+    }
+
     /// Returns the bytes and the inodes in use.
     #[must_use]
     pub fn usage(&self) -> (u64, u64) {

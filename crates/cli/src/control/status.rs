@@ -1,6 +1,7 @@
 //! The status of a mount, which its process reports.
 
 use crate::source::StoreHandle;
+use crate::workspaces_server::Forks;
 use fuse::{NameStats, Op, Session, Snapshot, TransportKind};
 use hostfs::HostHandle;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,8 @@ pub(crate) struct ServedMount {
     pub(crate) hosts: Vec<(PathBuf, HostHandle)>,
     /// Stores in the tree.
     pub(crate) stores: Vec<StoreHandle>,
+    /// Forks of the tree.
+    pub(crate) forks: Forks,
 }
 
 /// The status of a mount.

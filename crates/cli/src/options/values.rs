@@ -30,7 +30,7 @@ pub(super) fn size_of_memory(text: &str) -> Option<u64> {
 }
 
 /// Returns a number, which may have a suffix.
-pub(super) fn number(text: &str) -> Option<u64> {
+pub(crate) fn number(text: &str) -> Option<u64> {
     size(text, 0)
 }
 

@@ -1,117 +1,69 @@
-//! Object stores: `s3://BUCKET/PREFIX`. Without the feature `s3` of this crate each is refused.
+//! Object stores: `s3://BUCKET/PREFIX`.
 
 use super::{PlannedMount, Problem};
+use lightfoot::MountFlags;
+use objectfs::{Bucket, Calls, Counted, Ending, ObjectFs, ObjectOptions};
 
 /// The beginning of a SOURCE that is a bucket.
 pub(super) const S3: &str = "s3://";
 
-#[cfg(feature = "s3")]
-pub(crate) use built_in::StoreHandle;
-#[cfg(feature = "s3")]
-pub(super) use built_in::{check, open};
-#[cfg(not(feature = "s3"))]
-pub(crate) use left_out::StoreHandle;
-#[cfg(not(feature = "s3"))]
-pub(super) use left_out::{check, open};
+/// A store in the tree.
+pub(crate) struct StoreHandle {
+    url: String,
+    calls: Calls,
+    ending: Ending,
+}
 
-#[cfg(feature = "s3")]
-mod built_in {
-    use super::{PlannedMount, Problem};
-    use lightfoot::MountFlags;
-    use objectfs::{Bucket, Calls, Counted, Ending, ObjectFs, ObjectOptions};
-
-    /// A store in the tree.
-    pub(crate) struct StoreHandle {
-        url: String,
-        calls: Calls,
-        ending: Ending,
+impl StoreHandle {
+    pub(super) fn new(url: &str, fs: &ObjectFs) -> Self {
+        Self { url: url.into(), calls: fs.calls(), ending: fs.ending() }
     }
 
-    impl StoreHandle {
-        pub(in super::super) fn new(url: &str, fs: &ObjectFs) -> Self {
-            Self { url: url.into(), calls: fs.calls(), ending: fs.ending() }
-        }
-
-        /// Returns the URL of the store.
-        pub(crate) fn url(&self) -> &str {
-            &self.url
-        }
-
-        /// Returns the numbers of requests by kind, and the other numbers.
-        pub(crate) fn numbers(&self) -> [Vec<(String, u64)>; 2] {
-            let number = |kind: Counted| (kind.name().to_owned(), self.calls.of(kind));
-            let (requests, others) = Counted::ALL.into_iter().partition::<Vec<_>, _>(|kind| kind.is_request());
-            [requests, others].map(|kinds| kinds.into_iter().map(number).collect())
-        }
-
-        /// Lets no request take longer than one try, as the process ends.
-        pub(crate) fn end(&self) {
-            self.ending.begin();
-        }
+    /// Returns the URL of the store.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
-    pub(in super::super) fn check(url: &str) -> Result<(), Problem> {
-        Bucket::parse(url).map(drop).map_err(|error| Problem::Objects { url: url.into(), reason: error.to_string() })
+    /// Returns the numbers of requests by kind, and the other numbers.
+    pub(crate) fn numbers(&self) -> [Vec<(String, u64)>; 2] {
+        let number = |kind: Counted| (kind.name().to_owned(), self.calls.of(kind));
+        let (requests, others) = Counted::ALL.into_iter().partition::<Vec<_>, _>(|kind| kind.is_request());
+        [requests, others].map(|kinds| kinds.into_iter().map(number).collect())
     }
 
-    /// Makes the tree, and one request to find out whether the bucket can be used.
-    pub(in super::super) fn open(mount: &PlannedMount, url: &str) -> Result<ObjectFs, Problem> {
-        let failed = |reason: String| Problem::Objects { url: url.into(), reason };
-        let (settings, usual) = (&mount.settings.objects, ObjectOptions::default());
-        let bucket = Bucket {
-            endpoint: settings.endpoint.clone(),
-            region: settings.region.clone(),
-            ..Bucket::parse(url).map_err(|error| failed(error.to_string()))?
-        };
-        let options = ObjectOptions {
-            ttl: settings.half_ttl(),
-            cache_bytes: settings.cache_bytes.unwrap_or(usual.cache_bytes),
-            timeout: settings.timeout.unwrap_or(usual.timeout),
-            copies_directories: settings.copies_directories,
-            keeps_attributes: !settings.without_attributes,
-            symlinks: settings.symlinks,
-            ..usual
-        };
-        let fs = ObjectFs::in_bucket(&bucket, options).map_err(|error| failed(error.to_string()))?;
-        // A message has one line, and an error of OpenDAL several.
-        fs.check().map_err(|error| failed(error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")))?;
-        if !mount.settings.has(MountFlags::RDONLY) {
-            fs.abort_old_uploads();
-        }
-        Ok(fs)
+    /// Lets no request take longer than one try, as the process ends.
+    pub(crate) fn end(&self) {
+        self.ending.begin();
     }
 }
 
-#[cfg(not(feature = "s3"))]
-mod left_out {
-    use super::{PlannedMount, Problem};
-    use lightfoot::RamFs;
+pub(super) fn check(url: &str) -> Result<(), Problem> {
+    Bucket::parse(url).map(drop).map_err(|error| Problem::Objects { url: url.into(), reason: error.to_string() })
+}
 
-    /// A store in the tree, which has none: the check of the source fails first.
-    pub(crate) struct StoreHandle;
-
-    impl StoreHandle {
-        pub(in super::super) fn new(_: &str, _: &RamFs) -> Self {
-            Self
-        }
-
-        pub(crate) fn url(&self) -> &'static str {
-            ""
-        }
-
-        pub(crate) fn numbers(&self) -> [Vec<(String, u64)>; 2] {
-            Default::default()
-        }
-
-        pub(crate) fn end(&self) {}
+/// Makes the tree, and one request to find out whether the bucket can be used.
+pub(super) fn open(mount: &PlannedMount, url: &str) -> Result<ObjectFs, Problem> {
+    let failed = |reason: String| Problem::Objects { url: url.into(), reason };
+    let (settings, usual) = (&mount.settings.objects, ObjectOptions::default());
+    let bucket = Bucket {
+        endpoint: settings.endpoint.clone(),
+        region: settings.region.clone(),
+        ..Bucket::parse(url).map_err(|error| failed(error.to_string()))?
+    };
+    let options = ObjectOptions {
+        ttl: settings.half_ttl(),
+        cache_bytes: settings.cache_bytes.unwrap_or(usual.cache_bytes),
+        timeout: settings.timeout.unwrap_or(usual.timeout),
+        copies_directories: settings.copies_directories,
+        keeps_attributes: !settings.without_attributes,
+        symlinks: settings.symlinks,
+        ..usual
+    };
+    let fs = ObjectFs::in_bucket(&bucket, options).map_err(|error| failed(error.to_string()))?;
+    // A message has one line, and an error of OpenDAL several.
+    fs.check().map_err(|error| failed(error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")))?;
+    if !mount.settings.has(MountFlags::RDONLY) {
+        fs.abort_old_uploads();
     }
-
-    pub(in super::super) fn check(url: &str) -> Result<(), Problem> {
-        Err(Problem::NotBuiltIn(url.into()))
-    }
-
-    /// Not reached: the check comes before.
-    pub(in super::super) fn open(_: &PlannedMount, url: &str) -> Result<RamFs, Problem> {
-        Err(Problem::NotBuiltIn(url.into()))
-    }
+    Ok(fs)
 }

@@ -6,16 +6,15 @@ mod fixture;
 mod hanging;
 mod hostile;
 mod monitoring;
-#[cfg(feature = "s3")]
 mod objects;
 mod options;
 mod plain_user;
-#[cfg(feature = "s3")]
 #[expect(dead_code, reason = "its faults are for the tests of objectfs")]
 #[path = "../../../objectfs/tests/it/s3/server.rs"]
 mod server;
 mod sources;
 mod terminal;
+mod workspaces;
 
 use fixture::{Fixture, Stopped, end_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -289,7 +289,8 @@ impl Context {
     /// Mounts `mount`, and the mounts on it, at `target`.
     fn attach(&self, mount: &Owned, target: PathRef) -> Result<(), Errno> {
         // The copies below hold it.
-        self.attach_at(mount, &target).inspect_err(|_| drop(self.lock_mounts().dissolve(mount)))
+        let attached = self.attach_at(mount, &target);
+        attached.inspect_err(|_| drop(self.lock_mounts().dissolve(mount))).map(|()| super::publish::covered(&target))
     }
 
     fn attach_at(&self, mount: &Owned, target: &PathRef) -> Result<(), Errno> {

@@ -88,7 +88,11 @@ pub(crate) fn gone(sb: &SuperBlock, dir: &Dentry, name: &[u8], victim: Option<Id
 
 #[cold]
 fn changed_entry(sb: &SuperBlock, dir: &Dentry, name: &[u8], inode: Option<Identity>) {
-    if let Some(dir) = Identity::behind(sb, dir) {
+    changed_in(sb, Identity::behind(sb, dir), name, inode);
+}
+
+fn changed_in(sb: &SuperBlock, dir: Option<Identity>, name: &[u8], inode: Option<Identity>) {
+    if let Some(dir) = dir {
         sb.observers.changed(&sb.watches, &Changed::Entry { dir, name, inode });
     }
 }
@@ -104,6 +108,19 @@ pub(crate) fn moved(sb: &SuperBlock, entry: &Dentry, from: MoveEnd<'_>, to: Move
     report(sb, EventKind::MovedSelf, entry, Some((to.dir, to.named.name)), is_dir, 0);
     let inode = Identity::behind(sb, entry);
     [from, to].into_iter().for_each(|end| changed_entry(sb, end.dir, end.named.name, inode));
+}
+
+/// Reports that the name of a place leads to another file system now.
+pub(crate) fn covered(place: &PathRef) {
+    let (sb, entry) = (place.sb(), place.dentry());
+    if sb.watches.is_idle() {
+        return;
+    }
+    let guard = sb.domain.read();
+    let name: Box<[u8]> = entry.with_name_rcu(&guard, |name| name.into());
+    let dir = above(entry).and_then(|dir| Identity::behind(sb, dir));
+    drop(guard);
+    changed_in(sb, dir, &name, Identity::behind(sb, entry));
 }
 
 /// Contents or attributes changed.

@@ -2,7 +2,8 @@
 
 use crate::tree::{fill, memory, names, read, seen, write};
 use lightfoot_workspaces::{Fork, ForkLimits, WorkspaceError, Workspaces};
-use vfs::{Base, Context, Errno, OpenFlags, PathAt, RenameFlags, SetAttr, Vfs};
+use std::sync::{Arc, Mutex};
+use vfs::{Base, Context, Errno, Identity, Observer, OpenFlags, PathAt, RenameFlags, SetAttr, Vfs};
 
 fn fork_of_files(limits: ForkLimits) -> (Fork, Context) {
     let base = memory();
@@ -34,14 +35,14 @@ fn changes_have_the_paths_and_kinds_that_a_user_sees() {
     // A file that was made and removed is not a change.
     write(&context, "/brief", 0, b"x").expect("a write");
     context.unlink(Base::CWD, b"/brief").expect("a removal");
-    assert_eq!(changes(&fork), ["M\ta/f", "D\ta/g", "M\ta/l", "M\tc", "R\ta/b\tmoved", "A\tnew"]);
+    assert_eq!(changes(&fork), ["M a/f", "D a/g", "M a/l", "M c", "R a/b -> moved", "A new"]);
     // A fork of the fork has no change yet, and then its own only.
     let child = fork.fork(ForkLimits::default()).expect("a fork");
     assert_eq!(changes(&child), [""; 0]);
     let below = Vfs::new(child.file_system()).context();
     write(&below, "/moved/f", 0, b"x").expect("a write");
     write(&below, "/new", 0, b"x").expect("a write");
-    assert_eq!(changes(&child), ["M\tmoved/f", "M\tnew"]);
+    assert_eq!(changes(&child), ["M moved/f", "M new"]);
     assert_eq!(read(&context, "/new").as_deref(), Ok(&b"new"[..]));
 }
 
@@ -121,4 +122,32 @@ fn forks_have_names_in_one_tree() {
     let list = spaces.list();
     assert_eq!(list.iter().map(|info| (&*info.name, &*info.parent)).collect::<Vec<_>>(), [("b", "a")]);
     assert_eq!(read(&context, "/w/b/f").as_deref(), Ok(&b"b"[..]));
+}
+
+/// Notes the names that changed.
+#[derive(Default)]
+struct Names(Mutex<Vec<Vec<u8>>>);
+
+impl Observer for Names {
+    fn entry(&self, _: &Identity, name: &[u8], _: Option<&Identity>) {
+        self.0.lock().expect("no panic").push(name.to_vec());
+    }
+
+    fn removed(&self, _: &Identity, _: &[u8], _: &Identity) {}
+
+    fn inode(&self, _: &Identity) {}
+
+    fn all(&self) {}
+}
+
+#[test]
+fn observers_are_notified_when_a_name_leads_to_a_fork() {
+    let spaces = Workspaces::over(memory(), true).expect("a tree");
+    let seen = Arc::new(Names::default());
+    spaces.tree().observe_changes(&seen);
+    spaces.fork("base", "a", ForkLimits::default()).expect("a fork");
+    // The directory was made, and then the fork was mounted on it.
+    assert_eq!(*seen.0.lock().expect("no panic"), [b"a", b"a"]);
+    spaces.discard("a", false).expect("no user");
+    assert_eq!(seen.0.lock().expect("no panic").len(), 3);
 }

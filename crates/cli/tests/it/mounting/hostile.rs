@@ -36,7 +36,7 @@ const ERRORS: [&str; 8] =
     ["lightfoot: ", "error: ", "  tip: ", "Usage: ", "  [possible values: ", "For more information", "  <", "20"];
 
 /// All commands, and the arguments with which a test runs each. `@` stands for the hostile name.
-const COMMANDS: [(&str, &[&str]); 31] = [
+const COMMANDS: [(&str, &[&str]); 35] = [
     ("mount", &["mount", "@", "m"]),
     ("mount", &["mount", "ram:", "@/below"]),
     ("mount", &["mount", "ram:@", "m"]),
@@ -59,6 +59,10 @@ const COMMANDS: [(&str, &[&str]); 31] = [
     ("unmount", &["unmount", "@", "/no/such/@", "/proc"]),
     ("unmount", &["unmount", "--lazy", "@", "-@"]),
     ("list", &["list", "--json", "@"]),
+    ("fork", &["fork", "@", "a"]),
+    ("fork", &["fork", "m", "@", "--size", "@"]),
+    ("diff", &["diff", "@", "--json"]),
+    ("discard", &["discard", "@", "m/@"]),
     ("stats", &["stats", "@"]),
     ("stats", &["stats", "m", "--interval", "@"]),
     ("top", &["top", "--once", "@"]),

@@ -1,0 +1,209 @@
+//! Workspaces: forks of the tree of a mount, made with `lightfoot mount --workspaces`.
+//!
+//! # What it is
+//! `fork`, `diff`, `discard` and the list of forks send a [`Request`] as a line of JSON through the control socket of the mount, and
+//! print its reply. [`crate::workspaces_server`] replies.
+
+mod place;
+
+use crate::command_error::CommandError;
+use crate::control::{self, ControlError};
+use crate::output::{OutputError, json, print};
+use crate::workspaces_server::{ChangeLine, ForkLine, Reply, Request, size};
+use clap::{Args, Subcommand};
+use comfy_table::{ContentArrangement, Table, presets};
+use fuse::message::show;
+use place::Place;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use vfs::Foreign;
+
+/// A subcommand.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Make a copy-on-write fork of a tree, and print its path
+    ///
+    /// The tree must be mounted with `lightfoot mount --workspaces`: MNT/base is the tree, MNT/w/NAME are its forks. A fork takes
+    /// microseconds, whatever the size of the tree.
+    Fork(Fork),
+
+    /// Show the changes of a fork since it was made
+    ///
+    /// One line for each path: A added, M modified, D removed, R renamed (with the old path). The exit status is 0 without changes and
+    /// 1 with changes.
+    Diff(Diff),
+
+    /// Discard forks with their changes
+    Discard(Discard),
+}
+
+/// Arguments of `lightfoot fork`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Fork {
+    /// The fork, or MNT/base
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+
+    /// The name of the new fork
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// The most bytes of its changes, such as 512m (default: 8g)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size: Option<u64>,
+
+    /// The most files and directories that it may make, such as 100k (default: 4m)
+    #[arg(long, value_name = "NUMBER", value_parser = size)]
+    inodes: Option<u64>,
+}
+
+/// Arguments of `lightfoot diff`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Diff {
+    /// The fork
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+
+    /// Print a JSON object for each change
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `lightfoot discard`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Discard {
+    /// The forks
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+
+    /// Also while programs use them: their files stay until they are closed
+    #[arg(short, long)]
+    lazy: bool,
+}
+
+/// Why a command about forks fails.
+#[derive(Debug, Error)]
+pub(crate) enum WorkspacesError {
+    /// No mount of Lightfoot is there, or it does not reply.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+
+    /// The path is in a mount, but is not a fork.
+    #[error("{}: not a fork (use {}/w/NAME)", show(.path), show(.mountpoint))]
+    NotAFork { path: PathBuf, mountpoint: PathBuf },
+
+    /// The process of the mount refuses.
+    #[error("{}", Foreign::of(.0))]
+    Refused(String),
+
+    /// The fork has changes.
+    #[error("the fork has changes")]
+    Differs,
+
+    /// Standard output cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+impl CommandError for WorkspacesError {
+    fn status(&self) -> u8 {
+        match self {
+            Self::Control(error) => error.status(),
+            Self::NotAFork { .. } | Self::Refused(_) => 2,
+            Self::Differs | Self::Output(_) => 1,
+        }
+    }
+
+    fn is_reported(&self) -> bool {
+        matches!(self, Self::Differs)
+    }
+}
+
+/// Runs a subcommand.
+///
+/// # Errors
+/// See [`WorkspacesError`].
+pub(crate) fn run(verb: &Verb, out: &mut impl Write) -> Result<(), WorkspacesError> {
+    match verb {
+        Verb::Fork(fork) => make(fork, out),
+        Verb::Diff(diff) => compare(diff, out),
+        Verb::Discard(discard) => discard.paths.iter().try_for_each(|path| end(path, discard.lazy)),
+    }
+}
+
+/// Sends a request to the mount of a place.
+fn request(place: &Place, request: &Request) -> Result<Reply, WorkspacesError> {
+    let line = serde_json::to_string(request).map_err(OutputError::from)? + "\n";
+    match control::ask(&place.mount, &line)?.0 {
+        Reply::Refused { error } => Err(WorkspacesError::Refused(error)),
+        reply => Ok(reply),
+    }
+}
+
+fn make(fork: &Fork, out: &mut impl Write) -> Result<(), WorkspacesError> {
+    let place = Place::of(&fork.path)?;
+    place.write_back();
+    let from = place.tree()?;
+    request(&place, &Request::Fork { from, name: fork.name.clone(), bytes: fork.size, inodes: fork.inodes })?;
+    let path = place.mount.mountpoint.join("w").join(&fork.name);
+    print(&format!("{}\n", show(&path)), out)?;
+    Ok(())
+}
+
+fn compare(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesError> {
+    let place = Place::of(&diff.path)?;
+    place.write_back();
+    let Reply::Changes(changes) = request(&place, &Request::Diff { name: place.fork()? })? else {
+        return Err(WorkspacesError::Refused("the process of the mount sent another reply".into()));
+    };
+    for change in &changes {
+        let line = if diff.json {
+            serde_json::to_string(change).map_err(OutputError::from)?
+        } else {
+            let ChangeLine { kind, from, path } = change;
+            let from = from.as_ref().map_or(String::new(), |from| format!("{} -> ", show(Path::new(from))));
+            format!("{kind} {from}{}", show(Path::new(path)))
+        };
+        print(&(line + "\n"), out)?;
+    }
+    if changes.is_empty() { Ok(()) } else { Err(WorkspacesError::Differs) }
+}
+
+fn end(path: &Path, is_lazy: bool) -> Result<(), WorkspacesError> {
+    let place = Place::of(path)?;
+    request(&place, &Request::Discard { name: place.fork()?, lazy: is_lazy }).map(drop)
+}
+
+/// Prints the forks of the mount at `path`: `lightfoot list MNT`.
+///
+/// # Errors
+/// See [`WorkspacesError`].
+pub(crate) fn list(path: &Path, is_json: bool, out: &mut impl Write) -> Result<(), WorkspacesError> {
+    let Reply::Forks(forks) = request(&Place::of(path)?, &Request::List)? else {
+        return Err(WorkspacesError::Refused("the process of the mount sent another reply".into()));
+    };
+    let text = if is_json { json(&forks)? } else { table(&forks) };
+    print(&text, out)?;
+    Ok(())
+}
+
+/// Returns a table without lines around its cells, or a sentence.
+fn table(forks: &[ForkLine]) -> String {
+    if forks.is_empty() {
+        return "no forks (make one with `lightfoot fork MNT/base NAME`)\n".into();
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["NAME", "PARENT", "AGE", "KIB", "INODES", "CHANGES"]);
+    for fork in forks {
+        let name = |name: &str| show(Path::new(name)).to_string();
+        let numbers = [fork.bytes.div_ceil(1024), fork.inodes, fork.changes].map(|number| number.to_string());
+        let age = format!("{} s", fork.age_s);
+        table.add_row([name(&fork.name), name(&fork.parent), age].into_iter().chain(numbers));
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
+    table.trim_fmt() + "\n"
+}

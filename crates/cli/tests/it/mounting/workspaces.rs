@@ -1,0 +1,115 @@
+//! `lightfoot mount --workspaces`, `fork`, `diff`, `discard` and `list MNT` as agents and builds use them.
+
+use super::fixture::Fixture;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs a shell script in a directory. Returns its standard output.
+fn shell(at: &Path, script: &str) -> String {
+    let output = Command::new("bash").args(["-ec", script]).current_dir(at).output().expect("bash runs");
+    assert!(output.status.success(), "{script}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Returns a fixture with a repository in `repo`, mounted with forks at `m`.
+fn mounted() -> Option<(Fixture, super::fixture::Mount)> {
+    let fixture = Fixture::new()?;
+    fs::create_dir(fixture.at("repo")).expect("a directory");
+    let script = "git init -q . && mkdir src && for n in 1 2 3; do echo $n > src/f$n; done && echo all > README \
+        && git add -A && git -c user.name=n -c user.email=e commit -qm first";
+    shell(&fixture.at("repo"), script);
+    let mount = fixture.mount(&["repo", "m", "--workspaces"]);
+    Some((fixture, mount))
+}
+
+#[test]
+fn agents_work_in_forks_and_the_tree_stays_as_it_was() {
+    let Some((fixture, _mount)) = mounted() else { return };
+    let path = fixture.ok(&["fork", "m/base", "a"]);
+    assert_eq!(path.trim_end(), fixture.at("m/w/a").to_str().expect("text"));
+    assert_eq!(shell(&fixture.at("m/w/a"), "git status --short"), "");
+    // A command that reads makes no change but git's own index.
+    shell(
+        &fixture.at("m/w/a"),
+        "rm -rf .git; mv src lib; echo new > lib/new; rm README; echo 1 >> lib/f1; chmod 700 lib",
+    );
+    fixture.ok(&["fork", "m/w/a", "b"]);
+    shell(&fixture.at("m/w/b"), "echo 2 >> lib/f2");
+    let changes = fixture.run(&["diff", "m/w/a"]);
+    let text = String::from_utf8_lossy(&changes.stdout).into_owned();
+    // (The repository, which was removed, is one line.)
+    assert_eq!(text, "D .git\nD README\nM lib\nR src -> lib\nM lib/f1\nA lib/new\n");
+    assert_eq!(changes.status.code(), Some(1));
+    let changes = fixture.run(&["diff", "m/w/b", "--json"]);
+    let change: Value = serde_json::from_slice(&changes.stdout).expect("JSON");
+    assert_eq!(change, serde_json::json!({ "kind": "M", "path": "lib/f2" }));
+    assert_eq!(shell(&fixture.at("m/w/b"), "cat lib/f1 lib/f2"), "1\n1\n2\n2\n");
+    assert_eq!(shell(&fixture.at("repo"), "git status --short; cat src/f1"), "1\n");
+    let list = fixture.ok(&["list", "m"]);
+    let words: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!((&words[1][..2], &words[2][..2]), (&["a", "base"][..], &["b", "a"][..]), "{list}");
+    let open = File::open(fixture.at("m/w/a/lib/f1")).expect("a file");
+    fixture.refused(&["discard", "m/w/a"], 2, &["a: files of the fork are open", "--lazy"]);
+    drop(open);
+    // The kernel closes the file after `close(2)` has returned.
+    fixture.until("nothing is open", || fixture.run(&["discard", "m/w/a"]).status.success());
+    fixture.until("the kernel has dropped the name", || !fixture.at("m/w/a").exists());
+    assert_eq!(shell(&fixture.at("m/w/b"), "cat lib/f1"), "1\n1\n");
+    // The name is free, and shows the new fork.
+    fixture.ok(&["fork", "m", "a"]);
+    assert_eq!(shell(&fixture.at("m/w/a"), "cat README; git status --short"), "all\n");
+}
+
+#[test]
+fn a_fork_that_cannot_be_made_is_a_clear_error() {
+    let Some((fixture, _mount)) = mounted() else { return };
+    fixture.ok(&["fork", "m", "a", "--size", "64k", "--inodes", "10"]);
+    fixture.refused(&["fork", "m/w/x", "b"], 2, &["x: no such fork"]);
+    fixture.refused(&["fork", "m", "a"], 2, &["a: this fork exists", "another name"]);
+    for name in ["a/b", "..", "base", ""] {
+        fixture.refused(&["fork", "m", name], 2, &["not the name of a fork"]);
+    }
+    fixture.refused(&["diff", "m/base"], 2, &["not a fork", "m/w/NAME"]);
+    fixture.refused(&["discard", "m/w/a/src"], 2, &["not a fork"]);
+    fixture.refused(&["fork", "repo", "b"], 2, &["not a mount point"]);
+    let mut fill = Command::new("dd");
+    fill.args(["if=/dev/zero", "of=big", "bs=4096", "count=100"]).current_dir(fixture.at("m/w/a"));
+    let full = fill.output().expect("dd runs");
+    assert!(String::from_utf8_lossy(&full.stderr).contains("No space left on device"), "{full:?}");
+    shell(&fixture.at("m/w/a"), "rm -rf big src");
+    assert!(fs::write(fixture.at("m/base/README"), "x").is_err_and(|error| error.raw_os_error() == Some(30)));
+}
+
+#[test]
+fn a_mount_without_forks_names_the_cure() {
+    let Some(fixture) = Fixture::new() else { return };
+    let _mount = fixture.mount(&["ram:", "m"]);
+    fixture.refused(&["fork", "m", "a"], 2, &["the mount has no forks", "--workspaces"]);
+    fixture.refused(&["list", "m"], 2, &["the mount has no forks"]);
+}
+
+#[test]
+fn files_of_many_forks_have_the_numbers_of_the_base_or_their_own() {
+    let Some((fixture, _mount)) = mounted() else { return };
+    for number in 0..15 {
+        fixture.ok(&["fork", "m", &format!("f{number}")]);
+    }
+    let numbers = |path: &str| fs::metadata(fixture.at(path)).map(|file| (file.dev(), file.ino())).expect("a file");
+    let mut seen: Vec<(u64, u64)> = (0..15).map(|number| numbers(&format!("m/w/f{number}/README"))).collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 15, "two forks share an inode number");
+    for number in 0..15 {
+        let fork = format!("m/w/f{number}");
+        let before = numbers(&format!("{fork}/README"));
+        shell(
+            &fixture.at(&fork),
+            &format!("echo {number} >> README; mv README READ; mv READ README; git status --short"),
+        );
+        assert_eq!(numbers(&format!("{fork}/README")), before);
+        assert_eq!(shell(&fixture.at(&fork), "cat README"), format!("all\n{number}\n"));
+    }
+}
