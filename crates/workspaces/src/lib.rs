@@ -1,18 +1,18 @@
 //! Copy-on-write forks of a tree, as file systems for [`vfs`].
 //!
 //! # What it is
-//! A [`Fork`] has a *base*, a tree that no fork changes, and a persistent map of its changes over it ([`map`], [`record`], [`tree`]).
+//! A [`Fork`] has a *base*, a tree that no fork changes, and a persistent map of its changes over it (`map`, `record`, `tree`).
 //! A new fork copies the root pointer of the map and some numbers, whatever the size of the tree, and forks of forks cost the same:
-//! there are no layers. Contents are persistent maps of pages over a file of the base ([`contents`]). [`ForkFs`] is a fork as a
-//! [`vfs::FileSystem`], [`lower`] reads the base through a cache that all forks share, [`diff`] compares a fork with its origin, and
-//! [`usage`] limits it. [`Workspaces`] has forks by name in one tree.
+//! there are no layers. Contents are persistent maps of pages over a file of the base (`contents`). [`ForkFs`] is a fork as a
+//! [`vfs::FileSystem`], `lower` reads the base through a cache that all forks share, `diff` compares a fork with its origin, and
+//! `usage` limits it. [`Workspaces`] has forks by name in one tree.
 //!
 //! # What it is not
 //! A union of directories by paths: records belong to nodes. So a rename moves one entry, hard links lead to one file whichever
 //! name is written first, and there are no opaque directories.
 //!
 //! # How it is locked
-//! See [`state`].
+//! See `state`.
 
 #![forbid(unsafe_code)]
 

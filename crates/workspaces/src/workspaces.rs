@@ -83,7 +83,8 @@ struct Kept {
     made: SystemTime,
 }
 
-/// See the [module documentation](self).
+/// Forks by name in one tree: the base is at `/base`, read-only, and each fork at `/w/NAME`. So a mount of the tree shows all
+/// forks.
 ///
 /// ```
 /// use lightfoot_workspaces::{ForkLimits, Workspaces};

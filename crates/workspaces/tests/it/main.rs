@@ -2,5 +2,6 @@
 
 mod changes;
 mod model;
+mod races;
 mod suite;
 mod tree;
