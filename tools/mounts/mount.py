@@ -95,10 +95,13 @@ class Mount:
         self.name = name or kind
         place, _, kind = kind.rpartition("/")
         self.kind, _, own = kind.partition(":")
-        self.options = ",".join(filter(None, (options, own.replace("+", ","))))
+        # `fork`: not an option, but a fork of the tree behind the mount.
+        own = own.split("+") if own else []
+        self.is_fork = "fork" in own
+        self.options = ",".join(filter(None, (options, *(word for word in own if word != "fork"))))
         # Short: the path of a socket below it must fit into 108 bytes.
         self.base = workdir() / str(next(_numbers))
-        self.dir = pathlib.Path(mountpoint) if mountpoint else self.base / "m"
+        self.dir = self.mountpoint = pathlib.Path(mountpoint) if mountpoint else self.base / "m"
         self.command, self.owner, self.log = command, owner, self.base / "log"
         self.backing, self.daemon, self.own_mount, self.on_disk = None, None, None, None
         self.base.mkdir()
@@ -114,6 +117,10 @@ class Mount:
         for directory in (self.dir, self.backing):
             if owner is not None and directory is not None:
                 os.chown(directory, owner, owner)
+        self.source = self.backing
+        if self.is_fork:
+            # Writes to a fork do not reach it.
+            self.backing = None
         self.up()
 
     def _show(self, at, kind):
@@ -129,7 +136,7 @@ class Mount:
 
     def words(self):
         """The command of the daemon, in the foreground."""
-        mirror = [str(self.backing), str(self.dir)]
+        mirror = [str(self.source), str(self.mountpoint)]
         if self.kind == "custom":
             return [word.replace("{source}", mirror[0]).replace("{mountpoint}", mirror[1]) for word in self.command]
         if self.kind == "null":
@@ -146,7 +153,8 @@ class Mount:
         # As tmpfs and the others are mounted, with which it is compared.
         others = "" if "own_permissions" in self.options else "allow_other"
         options = (others, "suid,dev", self.options, os.environ.get("LIGHTFOOT_OPTIONS"))
-        return [str(lightfoot()), "mount", source, str(self.dir), "-o", ",".join(filter(None, options))]
+        forks = ["--workspaces"] if self.is_fork else []
+        return [str(lightfoot()), "mount", source, str(self.mountpoint), *forks, "-o", ",".join(filter(None, options))]
 
     def up(self, limit_s=20):
         """Starts the daemon and waits until it is mounted."""
@@ -155,11 +163,14 @@ class Mount:
             self.daemon = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=_as_by_hand
             )
-        wait_for(lambda: is_mounted(self.dir) or self.daemon.poll() is not None, limit_s)
-        if not is_mounted(self.dir):
+        wait_for(lambda: is_mounted(self.mountpoint) or self.daemon.poll() is not None, limit_s)
+        if not is_mounted(self.mountpoint):
             said = self.log_tail()
             self.down(expect_exit=False)
             raise RuntimeError(f"no mount by: {shlex.join(words)}\n{said}")
+        if self.is_fork:
+            self.dir = self.mountpoint / "w" / "f"
+            run([lightfoot(), "fork", self.mountpoint, "f"], 20)
         # Root may not look into another user's mount.
         run([*(as_user(self.owner) if self.owner is not None else []), "stat", self.dir], 20)
 
@@ -186,9 +197,9 @@ class Mount:
             return None
         status = None
         try:
-            if is_mounted(self.dir):
+            if is_mounted(self.mountpoint):
                 for word in ([], ["-f"], ["-l"]):
-                    if run(["umount", *word, self.dir], 30, check=False).returncode == 0:
+                    if run(["umount", *word, self.mountpoint], 30, check=False).returncode == 0:
                         break
             status = self.daemon.wait(15)
         except subprocess.TimeoutExpired:
@@ -196,7 +207,7 @@ class Mount:
                 say(f"note: the unmount of {self.name} hangs, or its daemon is still there 15 s later; killed")
             self.daemon.kill()
             self.daemon.wait(10)
-            run(["umount", "-l", self.dir], 30, check=False)
+            run(["umount", "-l", self.mountpoint], 30, check=False)
         self.daemon = None
         return status
 
@@ -242,7 +253,7 @@ class Mount:
 
     def stats(self):
         """What `lightfoot stats` reports."""
-        return json.loads(run([lightfoot(), "stats", "--json", self.dir], 20).stdout)
+        return json.loads(run([lightfoot(), "stats", "--json", self.mountpoint], 20).stdout)
 
     def gauge(self, name):
         """One of its figures."""

@@ -17,7 +17,7 @@ VERSION = "0.2.2"
 # Each option that changes how requests come or which side checks.
 LIGHTFOOT = (
     "lightfoot-ram,lightfoot-ram:nowriteback+no_open,lightfoot-ram:writeback+locks,lightfoot-host,disk/lightfoot-host,"
-    "lightfoot-host:watch,lightfoot-host:writeback,disk/lightfoot-host:exclusive+passthrough"
+    "lightfoot-host:watch,lightfoot-host:writeback,disk/lightfoot-host:exclusive+passthrough,lightfoot-host:fork"
 )
 # Case names of the suite begin a line; their reasons follow, indented.
 CASE = re.compile(r"^(\S+)\s+(ok|FAILED|skipped|failed as expected|PASSED UNEXPECTEDLY)$")

@@ -110,7 +110,8 @@ def by_fstab():
 
 ROWS = [of_root("lightfoot-ram" + options) for options in ("", ":writeback", ":nowriteback", ":locks", ":no_open", ":own_permissions")]
 ROWS += [of_root("lightfoot-host" + options) for options in (
-    "", ":writeback", ":watch", ":passthrough", ":exclusive+locks", ":always", ":cache=4m", ":own_permissions")]
+    "", ":writeback", ":watch", ":passthrough", ":exclusive+locks", ":always", ":cache=4m", ":own_permissions", ":fork",
+    ":exclusive+fork")]
 ROWS += [
     of_root("disk/lightfoot-host"),
     of_root("disk/lightfoot-host:exclusive+passthrough"),

@@ -26,7 +26,6 @@ use crate::logging::{self, LogArguments};
 use crate::options;
 use crate::signals::{Signals, Woken};
 use crate::source::{Handles, Source, SourceAndSettings, StoreHandle};
-use crate::workspaces_server::WorkspaceArguments;
 use clap::Args;
 use daemon::Report;
 use error::ServeError;
@@ -91,7 +90,7 @@ pub(crate) struct Mount {
     reporting: bool,
 
     #[command(flatten)]
-    workspaces: WorkspaceArguments,
+    workspaces: crate::workspaces_server::WorkspaceArguments,
 
     #[command(flatten)]
     log: LogArguments,
@@ -141,7 +140,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
     rustix::process::umask(rustix::fs::Mode::empty());
     let mut handles = Handles::default();
     let tree = signals.cancel(|| source.open(&mut handles)).map_err(ServeError::Interrupted)??;
-    let (tree, forks) = mount.workspaces.over(tree, &source).map_err(|error| ServeError::Server(error.into()))?;
+    let (tree, forks) = mount.workspaces.over(tree, &source)?;
     let Handles { hosts, stores } = handles;
     if settings.mount.session.no_open && !source.is_in_memory() {
         tracing::warn!("no_open ignored: a directory or a store must be notified when files are opened");

@@ -8,9 +8,11 @@ use crate::options;
 use crate::source::Source;
 use clap::Args;
 use fuse::Ttls;
+use fuse::message::Reason;
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
+use thiserror::Error;
 use vfs::Vfs;
 use workspaces::{Change, ChangeKind, ForkLimits, WorkspaceError, Workspaces};
 
@@ -28,6 +30,18 @@ pub(crate) struct WorkspaceArguments {
     workspaces: bool,
 }
 
+/// Why a tree cannot have forks.
+#[derive(Debug, Error)]
+pub(crate) enum ForksError {
+    /// Inode numbers are only unique in one file system.
+    #[error("forks need one file system (omit cross, and name one source)")]
+    Several,
+
+    /// The root directory cannot be read.
+    #[error("no forks of the source: {0} (use a directory that you may read)")]
+    Root(Reason),
+}
+
 /// The forks of a mount; none without `--workspaces`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forks(Option<Arc<Workspaces>>);
@@ -36,14 +50,17 @@ impl WorkspaceArguments {
     /// Returns the tree that is mounted, and its forks.
     ///
     /// # Errors
-    /// The errors of the source's root directory.
-    pub(crate) fn over(&self, tree: Vfs, source: &Source) -> io::Result<(Vfs, Forks)> {
+    /// If the tree has several file systems, or its root directory cannot be read.
+    pub(crate) fn over(&self, tree: Vfs, source: &Source) -> Result<(Vfs, Forks), ForksError> {
         if !self.workspaces {
             return Ok((tree, Forks::default()));
         }
+        if source.sources().len() > 1 || source.directories().any(|directory| directory.is_crossed) {
+            return Err(ForksError::Several);
+        }
         let is_fixed = source.ttls().attr >= Ttls::LONG.attr && !source.reports_changes();
-        let spaces =
-            Workspaces::over(tree.context(), is_fixed).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
+        let spaces = Workspaces::over(tree.context(), is_fixed)
+            .map_err(|errno| ForksError::Root(io::Error::from_raw_os_error(errno.raw()).into()))?;
         Ok((spaces.tree().clone(), Forks(Some(Arc::new(spaces)))))
     }
 

@@ -12,7 +12,7 @@ use crate::record::MADE;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use vfs::{Base, Context, DirEntry, Errno, OpenFile, OpenFlags, PathRef, Want};
+use vfs::{Base, Context, DirEntry, Errno, OpenFile, OpenFlags, PathRef, Resolve, Want};
 
 /// The most held files whose inode was evicted, or has not begun.
 const COLD: usize = 1024;
@@ -41,9 +41,9 @@ impl Lower {
     /// Returns the file of a name.
     ///
     /// # Errors
-    /// `ENOENT`; the base's.
+    /// `ENOENT`; `EXDEV`: another file system is mounted there, whose inode numbers may be the same; the base's.
     pub(crate) fn find(&self, dir: &PathRef, name: &[u8]) -> Result<PathRef, Errno> {
-        self.context.hold(Base::at(dir), name, false)
+        self.context.hold(Base::at(dir).within(Resolve::NO_XDEV), name, false)
     }
 
     /// Opens a file to read it, or a directory to list it.
@@ -116,7 +116,8 @@ impl HeldFiles {
 
     /// Notes that the inode of a node was evicted.
     pub(crate) fn evicted(&mut self, node: u64) {
-        if let Some((_, is_cold)) = self.files.get_mut(&node) {
+        // The root stays.
+        if let Some((_, is_cold)) = self.files.get_mut(&node).filter(|(held, _)| held.place.is_some()) {
             *is_cold = true;
             self.cold.push_back(node);
         }

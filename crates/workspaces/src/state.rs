@@ -279,9 +279,11 @@ impl State {
         let state = self.open_base(node)?;
         // Relaxed: a number by itself.
         self.opens.fetch_add(1, Relaxed);
-        // A base that others change may have other contents than the pages of a kernel.
-        let keeps_pages = self.shared.lower.is_fixed || self.current(node)?.contents.is_some();
-        Ok(Opened { state, keeps_pages, ..Opened::default() })
+        // The base reports whether the pages of a kernel are still right.
+        let shown =
+            state.get::<OpenBase>().filter(|_| self.tree.lock().node(node).is_none_or(|node| node.contents.is_none()));
+        let (keeps_pages, version) = shown.map_or((true, None), |OpenBase(base)| (base.keeps_pages(), base.version()));
+        Ok(Opened { state, keeps_pages, version, ..Opened::default() })
     }
 
     /// Notes that an open file was closed.
@@ -351,9 +353,13 @@ impl State {
             }
         };
         let source = Source { pool: &self.shared.pool, usage: &self.usage, base: &base };
-        let own = self.own_contents(node, keep, source)?;
+        let (own, counted) = self.own_contents(node, keep, source)?;
         let mut contents = own.state.write();
-        let done = change(&mut contents, source)?;
+        let changed = change(&mut contents, source);
+        let done = changed.inspect_err(|_| {
+            // Contents that the node does not get take no space.
+            self.usage.give(counted.map_or(0, |before| contents.bytes().saturating_sub(before)));
+        })?;
         let blocks = contents.blocks();
         let attr = self.change(&[node], 0, |tree| {
             let changed = tree.node_mut(node)?;
@@ -366,38 +372,44 @@ impl State {
         Ok((done, attr))
     }
 
-    /// Returns the contents of a node as this fork's own.
-    fn own_contents(&self, node: u64, keep: u64, source: Source<'_>) -> Result<Arc<File>, Errno> {
+    /// Returns the contents of a node as this fork's own; if they are new, with the bytes that the node counts so far.
+    fn own_contents(&self, node: u64, keep: u64, source: Source<'_>) -> Result<(Arc<File>, Option<u64>), Errno> {
         let current = self.current(node)?;
         let epoch = self.epoch.load(Relaxed);
+        let before = current.contents.as_ref().map_or(0, |file| file.state.read().bytes());
         let contents = match &current.contents {
-            Some(file) if file.epoch == epoch => return Ok(file.clone()),
+            Some(file) if file.epoch == epoch => return Ok((file.clone(), None)),
             Some(file) => file.state.read().clone(),
             None if current.base.is_none() => Contents::default(),
             None if self.shared.lower.is_fixed => Contents::over(current.attr.size),
             None => copy_of_base(current.attr.size.min(keep), source)?,
         };
-        Ok(File::new(epoch, contents))
+        Ok((File::new(epoch, contents), Some(before)))
     }
 }
 
 /// Returns a copy of the first `len` bytes of the file of the base, which others may change.
 fn copy_of_base(len: u64, source: Source<'_>) -> Result<Contents, Errno> {
-    const STEP: u64 = 1 << 20;
     let mut contents = Contents::default();
+    let copied = copy_to(&mut contents, len, source);
+    copied.inspect_err(|_| source.usage.give(contents.bytes()))?;
+    Ok(contents)
+}
+
+fn copy_to(contents: &mut Contents, len: u64, source: Source<'_>) -> Result<(), Errno> {
+    const STEP: u64 = 1 << 20;
     let mut buf = vec![0; len.min(STEP) as usize];
     for at in (0..len).step_by(STEP as usize) {
         let part = &mut buf[..(len - at).min(STEP) as usize];
         (source.base)(at, part)?;
         for (number, page) in part.chunks(sync::pages::PAGE).enumerate() {
-            let offset = at + number as u64 * crate::contents::PAGE_BYTES;
-            if page.iter().any(|byte| *byte != 0) && contents.write(offset, page, source)? < page.len() {
-                source.usage.give(contents.bytes());
-                return Err(Errno::ENOSPC);
+            // Holes stay holes.
+            if page.iter().any(|byte| *byte != 0) {
+                contents.write(at + number as u64 * crate::contents::PAGE_BYTES, page, source)?;
             }
         }
     }
-    Ok(contents)
+    Ok(())
 }
 
 /// Returns the part of a buffer that lies within a file. `None`: nothing.

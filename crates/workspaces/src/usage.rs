@@ -1,8 +1,8 @@
 //! The bytes and inodes that a fork uses, and their limits.
 //!
 //! # What it is
-//! A fork begins with the use of its parent: what the two share counts in both. So a limit holds whatever other forks do. Removals
-//! pass the limit of bytes, since a removed name of the base is a record, too.
+//! A fork begins with the use of its parent: shared pages and records count in both. So a limit holds whatever other forks do. A part
+//! of the bytes is for records of changes that must not fail: a removed name of the base is a record, too.
 //!
 //! # How it is locked
 //! Two atomic numbers.
@@ -24,6 +24,13 @@ pub struct ForkLimits {
     pub bytes: u64,
     /// Files and directories that the fork has made.
     pub inodes: u64,
+}
+
+impl ForkLimits {
+    /// Returns the bytes that contents and new names may take. The others are for removals.
+    fn unreserved(&self) -> u64 {
+        self.bytes - (self.bytes / 64).max(64 << 10).min(self.bytes / 8)
+    }
 }
 
 impl Default for ForkLimits {
@@ -59,13 +66,13 @@ impl Usage {
 
     /// Takes bytes: `ENOSPC`.
     pub(crate) fn take(&self, bytes: u64) -> Result<(), Errno> {
-        take(&self.bytes, bytes, self.limits.bytes)
+        take(&self.bytes, bytes, self.limits.unreserved())
     }
 
     /// Checks that there is space for more bytes: `ENOSPC`.
     pub(crate) fn check(&self, more: u64) -> Result<(), Errno> {
         let (bytes, _) = self.now();
-        if more == 0 || bytes.saturating_add(more) <= self.limits.bytes { Ok(()) } else { Err(Errno::ENOSPC) }
+        if more == 0 || bytes.saturating_add(more) <= self.limits.unreserved() { Ok(()) } else { Err(Errno::ENOSPC) }
     }
 
     /// Notes that the records have grown or shrunk.
@@ -93,7 +100,7 @@ impl Usage {
     pub(crate) fn statfs(&self) -> StatFs {
         const BLOCK: u64 = 4096;
         let (bytes, inodes) = self.now();
-        let free = self.limits.bytes.saturating_sub(bytes) / BLOCK;
+        let free = self.limits.unreserved().saturating_sub(bytes) / BLOCK;
         StatFs {
             block_size: BLOCK as u32,
             blocks: self.limits.bytes / BLOCK,

@@ -1,7 +1,6 @@
 //! The status of a mount, which its process reports.
 
 use crate::source::StoreHandle;
-use crate::workspaces_server::Forks;
 use fuse::{NameStats, Op, Session, Snapshot, TransportKind};
 use hostfs::HostHandle;
 use serde::{Deserialize, Serialize};
@@ -33,7 +32,7 @@ pub(crate) struct ServedMount {
     /// Stores in the tree.
     pub(crate) stores: Vec<StoreHandle>,
     /// Forks of the tree.
-    pub(crate) forks: Forks,
+    pub(crate) forks: crate::workspaces_server::Forks,
 }
 
 /// The status of a mount.

@@ -48,6 +48,10 @@ pub(crate) enum ServeError {
     #[error(transparent)]
     Option(#[from] OptionError),
 
+    /// The tree cannot have forks.
+    #[error(transparent)]
+    Forks(#[from] crate::workspaces_server::ForksError),
+
     /// The command found no mount of Lightfoot at the path, or the mount's process does not reply.
     #[error(transparent)]
     Control(#[from] ControlError),

@@ -151,3 +151,35 @@ fn observers_are_notified_when_a_name_leads_to_a_fork() {
     spaces.discard("a", false).expect("no user");
     assert_eq!(seen.0.lock().expect("no panic").len(), 3);
 }
+
+#[test]
+fn a_write_that_is_refused_takes_no_space_and_changes_nothing() {
+    for is_fixed in [true, false] {
+        let base = memory();
+        write(&base, "/large", 0, &[1; 20 * 4096]).expect("a file");
+        let limits = ForkLimits { bytes: 10 * 4096, inodes: 5 };
+        let fork = Fork::over(base, is_fixed).expect("a trunk").fork(limits).expect("a fork");
+        let context = Vfs::new(fork.file_system()).context();
+        let file = context.open(Base::CWD, b"/large", OpenFlags::WRONLY, 0).expect("a file");
+        let written = file.write_at(0, &[2; 20 * 4096]);
+        // Without a fixed base the fork would have to copy all of it.
+        assert_eq!(written.map(|(len, _)| len > 0), if is_fixed { Ok(true) } else { Err(Errno::ENOSPC) });
+        assert!(fork.usage().0 <= limits.bytes, "{:?}", fork.usage());
+        if !is_fixed {
+            assert_eq!((changes(&fork), fork.usage()), (vec![], (0, 0)));
+            assert_eq!(read(&context, "/large").map(|bytes| bytes == [1; 20 * 4096]), Ok(true));
+            file.set_len(0).expect("an empty file");
+            write(&context, "/large", 0, b"x").expect("a write");
+        }
+    }
+}
+
+#[test]
+fn a_mount_in_the_base_is_not_entered() {
+    let base = memory();
+    base.mkdir(Base::CWD, b"/inner", 0o755).expect("a directory");
+    base.mount(ramfs::RamFs::new(), Base::CWD, b"/inner", vfs::MountFlags::default()).expect("a mount");
+    let fork = Fork::over(base, true).expect("a trunk");
+    let context = Vfs::new(fork.file_system()).context();
+    assert_eq!(context.attr(Base::CWD, b"/inner", true).map(drop), Err(Errno::EXDEV));
+}

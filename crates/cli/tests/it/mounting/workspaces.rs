@@ -89,6 +89,9 @@ fn a_mount_without_forks_names_the_cure() {
     let _mount = fixture.mount(&["ram:", "m"]);
     fixture.refused(&["fork", "m", "a"], 2, &["the mount has no forks", "--workspaces"]);
     fixture.refused(&["list", "m"], 2, &["the mount has no forks"]);
+    fixture.unmount("m");
+    fs::create_dir(fixture.at("tree")).expect("a directory");
+    fixture.refused(&["mount", "tree", "m", "--workspaces", "-o", "cross"], 2, &["one file system", "omit cross"]);
 }
 
 #[test]
