@@ -62,15 +62,12 @@ const AWAITED: u32 = 1;
 const DONE: u32 = 2;
 const ABANDONED: u32 = 3;
 
-/// Lists of flights. (loom tracks every lock.)
-const SHARDS: usize = if cfg!(loom) { 1 } else { 512 };
-
 /// See the [module documentation](self).
 ///
 /// ```
 /// use lightfoot_sync::single_flight::{Entry, SingleFlight, Waited};
 ///
-/// let flights = SingleFlight::<String, u32>::new();
+/// let flights = SingleFlight::<String, u32>::new(512);
 /// let enter = || flights.enter((1, 17), |key| key == "a", || "a".to_owned());
 /// let Entry::Lead(leader) = enter() else { panic!("the key is in flight") };
 /// let Entry::Wait(waiter) = enter() else { panic!("the key is not in flight") };
@@ -180,19 +177,9 @@ pub enum Waited<V> {
 }
 
 impl<K, V> SingleFlight<K, V> {
-    /// Nothing in flight; 512 shards.
+    /// Nothing in flight, in so many shards, each with a lock.
     #[must_use]
-    pub fn new() -> Self {
-        Self::with_shards(SHARDS)
-    }
-
-    /// Nothing in flight, for an object that seldom or never has flights: one shard.
-    #[must_use]
-    pub fn small() -> Self {
-        Self::with_shards(1)
-    }
-
-    fn with_shards(shards: usize) -> Self {
+    pub fn new(shards: usize) -> Self {
         let shard = |_| Arc::new(Shard { flights: Mutex::new(Flights { first: None, others: Vec::new() }) });
         Self { shards: (0..shards).map(shard).collect() }
     }
@@ -312,12 +299,6 @@ impl<K, V> Clone for Waiter<K, V> {
     }
 }
 
-impl<K, V> Default for SingleFlight<K, V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<K, V> fmt::Debug for SingleFlight<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SingleFlight").field("in_flight", &self.in_flight()).finish_non_exhaustive()
@@ -356,7 +337,7 @@ mod tests {
 
     #[test]
     fn keys_of_one_hash_do_not_wait_for_each_other() {
-        let flights = SingleFlight::<&str, u32>::new();
+        let flights = SingleFlight::<&str, u32>::new(4);
         let a = lead(enter(&flights, 1, "a"));
         let b = lead(enter(&flights, 1, "b"));
         assert_eq!((a.flight.key, b.flight.key, flights.in_flight()), ("a", "b", 2));
@@ -374,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_waiter_for_abandoned_work_is_notified_and_may_lead() {
-        let flights = SingleFlight::<u64, u32>::new();
+        let flights = SingleFlight::<u64, u32>::new(4);
         let leader = lead(enter(&flights, 3, 3));
         let waiter = wait(enter(&flights, 3, 3));
         let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -388,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_leader_may_do_its_work_elsewhere_and_outlive_the_table() {
-        let flights = SingleFlight::<(u64, String), Vec<u8>>::new();
+        let flights = SingleFlight::<(u64, String), Vec<u8>>::new(4);
         let key = (4, String::from("name"));
         let leader = lead(enter(&flights, 4, key.clone()));
         let other = wait(enter(&flights, 4, key));
@@ -404,7 +385,7 @@ mod tests {
     #[test]
     fn for_a_key_one_thread_at_a_time_does_the_work() {
         const KEYS: usize = 3;
-        let flights = SingleFlight::<usize, usize>::new();
+        let flights = SingleFlight::<usize, usize>::new(4);
         let working: [AtomicUsize; KEYS] = Default::default();
         let results: [AtomicUsize; KEYS] = Default::default();
         std::thread::scope(|s| {

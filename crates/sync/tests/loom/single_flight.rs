@@ -13,7 +13,7 @@ fn check(model: impl Fn(Arc<Flights>) + Sync + Send + 'static) {
     builder.preemption_bound = Some(3);
     builder.max_branches = 20_000;
     builder.check(move || {
-        let flights = Arc::new(Flights::new());
+        let flights = Arc::new(Flights::new(1));
         model(flights.clone());
         assert!(matches!(enter(&flights), Entry::Lead(_)), "nothing is in flight");
     });

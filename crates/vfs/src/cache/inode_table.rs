@@ -39,18 +39,16 @@ pub(crate) struct Inodes {
 #[repr(align(64))]
 struct NodeLock(Mutex<()>);
 
-/// Number of these locks: many more than CPUs, so that threads with different nodes seldom meet.
-const LOCKS: usize = if cfg!(loom) { 1 } else { 256 };
-
-const MIN_BUCKETS: usize = if cfg!(loom) { 4 } else { 1024 };
+/// The buckets of a new table, for each lock.
+const MIN_BUCKETS: usize = 4;
 
 impl Inodes {
     /// Returns the table of a file system that keeps its own names, or none.
-    pub(crate) fn new(domain: &RcuDomain, is_kept: bool) -> Self {
+    pub(crate) fn new(domain: &RcuDomain, is_kept: bool, locks: usize) -> Self {
         Self {
-            table: is_kept.then(|| Arc::new(InodeTable::new(domain, MIN_BUCKETS, ()))),
+            table: is_kept.then(|| Arc::new(InodeTable::new(domain, MIN_BUCKETS * locks, ()))),
             doubles: AtomicBool::new(false),
-            locks: (0..if is_kept { LOCKS } else { 1 }).map(|_| NodeLock::default()).collect(),
+            locks: (0..locks).map(|_| NodeLock::default()).collect(),
         }
     }
 

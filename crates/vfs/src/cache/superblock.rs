@@ -162,6 +162,17 @@ impl core::ops::Deref for SuperBlock {
     }
 }
 
+/// Returns how many locks, and counters of changes, the cache of a file system has that keeps its own names: for the first file
+/// system of a tree many more than CPUs, so that threads with different files seldom meet; for each other one, of which a tree may
+/// have thousands, fewer. (loom tracks every lock.)
+fn width(is_evictable: bool, is_first: bool) -> usize {
+    match (is_evictable && !cfg!(loom), is_first) {
+        (false, _) => 1,
+        (true, true) => 256,
+        (true, false) => 16,
+    }
+}
+
 impl SuperBlock {
     /// `is_first`: the tree's root file system, which may start with a huge page. Others start small, since
     /// there may be many.
@@ -176,7 +187,6 @@ impl SuperBlock {
         let (is_evictable, dir_flags) = (cached.is_none(), dir_flags(cached.is_none(), rules.is_some()));
         let CachedNames { entry_size, never_waits, changes_in_parallel } = cached.unwrap_or_default();
         let OwnNames { valid: default_valid, keeps_listings, remote, attributes, modes } = own;
-        let has_shards = changes_in_parallel || is_evictable;
         let inode_kept = Kept { is_reported: attributes != Attributes::Cache, is_from_birth: !is_evictable };
         let shares = is_evictable.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slots = SlotMemory::new(tree.next_number(), is_first);
@@ -185,9 +195,10 @@ impl SuperBlock {
             // The root takes a slot.
             shares[0].charge(SLOT as i64);
         }
-        let inodes = Inodes::new(&tree.domain, is_evictable);
-        // Before the file system is called, which may panic.
+        let (width, has_shards) = (width(is_evictable, is_first), changes_in_parallel || is_evictable);
+        let inodes = Inodes::new(&tree.domain, is_evictable, width);
         let memory = Memory { tree: tree.clone(), inodes: inodes.table.clone(), slots };
+        // The file system may panic.
         let root = {
             let (new, dentry) = (fs.root(), UnusedSlot::take(&memory.slots.slabs[0]).dentry());
             let inode = cold_part(dentry).inode.begin(&new.attr, new.node, inode_kept);
@@ -222,11 +233,10 @@ impl SuperBlock {
             fs_lists: keeps_listings,
             listings: Listings::new(budget.listings),
             lists_names_only: AtomicBool::new(false),
-            versions: Versions::new(is_evictable),
+            versions: Versions::new(width),
             invalidated: AtomicU64::new(0),
             name_locks: remote.then(Box::default),
-            // Without misses there is none.
-            flights: if is_evictable { SingleFlight::new() } else { SingleFlight::small() },
+            flights: SingleFlight::new(if width > 1 { 2 * width } else { 1 }),
             lookups: Workers::new("lightfoot-fetch", THREADS),
             tree,
             fs,

@@ -39,12 +39,9 @@ const EVICTION_BITS: u32 = 8;
 #[repr(align(64))]
 struct Version(AtomicU64);
 
-/// Number of counters of changes.
-const VERSIONS: usize = if cfg!(loom) { 1 } else { 256 };
-
 impl Versions {
-    pub(crate) fn new(is_used: bool) -> Self {
-        Self((0..if is_used { VERSIONS } else { 1 }).map(|_| Version::default()).collect())
+    pub(crate) fn new(counters: usize) -> Self {
+        Self((0..counters).map(|_| Version::default()).collect())
     }
 
     fn counter(&self, dir: &Dentry) -> &AtomicU64 {
