@@ -1,12 +1,12 @@
 //! The contents of one file: changed pages over a file of the base.
 //!
 //! # What it is
-//! A persistent map of pages, so that a copy of the contents costs a count, and a change after a copy stores the changed
-//! pages only. A page has bytes, or is zeros. Where there is no page, the base shows through, up to a length that only shrinks;
-//! behind it there are zeros.
+//! A persistent map of pages. A copy of the contents adds one reference. A change after a copy stores the changed pages
+//! only. A page either has bytes or stands for zeros. Where the map has no page, a reader sees the bytes of the base, up to a length
+//! that only shrinks. Behind that length a reader sees zeros.
 //!
-//! A [`File`] belongs to the fork that made it, by its epoch. A fork takes a new epoch, and so do its parent: a write to a file of
-//! another epoch copies the contents first.
+//! A [`File`] has the epoch of the fork that made it. At a fork both the parent and the child take new epochs. A fork that writes to
+//! a file of another epoch copies the contents first.
 //!
 //! # How it is locked
 //! A lock for each file, held while bytes are copied, and while the base is read for a page that is changed in part.

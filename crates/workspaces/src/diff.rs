@@ -4,13 +4,14 @@
 //! The difference of two maps, which follows the changes, not the size of the tree. A file that moved is found by its node, so a
 //! rename is exact, whatever else changed.
 
-use crate::record::{Key, Part, Record};
+use crate::record::{Key, Node, Part, Record};
 use crate::state::State;
 use crate::tree::Tree;
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use vfs::{Errno, Foreign};
 
 /// One change of a fork.
@@ -94,12 +95,14 @@ pub(crate) fn changes(state: &State) -> Result<Vec<Change>, Errno> {
         }
     }
     let mut found = names(&added, &removed);
+    let [is_added, is_removed] = [&added, &removed].map(|of| of.values().copied().collect::<HashSet<u64>>());
     for (node, new, old) in changed {
         let Some(Record::Node(new)) = new else { continue };
-        let is_named = added.values().any(|added| *added == node) && !removed.values().any(|removed| *removed == node);
-        let old = match old {
-            Some(Record::Node(old)) => Some(old.clone()),
-            _ => state.unchanged_node(node),
+        let is_named = is_added.contains(&node) && !is_removed.contains(&node);
+        let old = match (old, &new.base) {
+            (Some(Record::Node(old)), _) => Some(old.clone()),
+            (_, Some(base)) => Node::of_base(base.clone(), node).ok().map(Arc::new),
+            _ => None,
         };
         let is_other = old.is_none_or(|old| !old.looks_like(new));
         let place = if node == state.root { None } else { now.place(node) };
@@ -117,6 +120,7 @@ pub(crate) fn changes(state: &State) -> Result<Vec<Change>, Errno> {
 fn names(added: &BTreeMap<Vec<u8>, u64>, removed: &BTreeMap<Vec<u8>, u64>) -> Vec<Change> {
     let from: BTreeMap<u64, &Vec<u8>> = removed.iter().map(|(path, node)| (*node, path)).collect();
     let moved = |node: &u64| from.get(node).map(|path| (*path).clone());
+    let is_added: HashSet<u64> = added.values().copied().collect();
     let mut found = Vec::new();
     for (path, node) in added {
         let kind = match moved(node) {
@@ -127,8 +131,7 @@ fn names(added: &BTreeMap<Vec<u8>, u64>, removed: &BTreeMap<Vec<u8>, u64>) -> Ve
         found.push(Change { path: path.clone(), kind });
     }
     for (path, node) in removed {
-        let has_moved = added.values().any(|added| added == node);
-        if !has_moved && !added.contains_key(path) {
+        if !is_added.contains(node) && !added.contains_key(path) {
             found.push(Change { path: path.clone(), kind: ChangeKind::Removed });
         }
     }

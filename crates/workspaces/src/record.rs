@@ -17,7 +17,7 @@ use core::cmp::Ordering;
 use core::ops::Bound;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vfs::{Attr, NAME_MAX, PathRef};
+use vfs::{Attr, Errno, NAME_MAX, PathRef};
 
 /// The bytes of a record besides its key, of its names and values, as they count against a limit.
 pub(crate) const RECORD_BYTES: u64 = 192;
@@ -176,6 +176,15 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Returns the node `ino` as its file of the base is.
+    ///
+    /// # Errors
+    /// The base's.
+    pub(crate) fn of_base(base: Arc<PathRef>, ino: u64) -> Result<Self, Errno> {
+        let (attr, birth) = (Attr { ino, ..base.attr()? }, base.birth().unwrap_or_default());
+        Ok(Self { attr, birth, base: Some(base), ..Self::default() })
+    }
+
     /// Returns the bytes that the node counts beside its pages.
     pub(crate) fn bytes(&self) -> u64 {
         let of = |xattrs: &Arc<Xattrs>| {

@@ -1,4 +1,4 @@
-//! A fork as a file system.
+//! The state of one fork, and the state that all forks of a store share.
 //!
 //! # What it is
 //! Each change reads the base first, where it must. Then it takes effect in one critical section on the fork's map, inside of the
@@ -99,6 +99,8 @@ impl State {
 
     /// Notes that the inode of a node was evicted: ends a node without names.
     pub(crate) fn evict(&self, node: u64) {
+        // A new fork begins with the use of this one: before or after the end.
+        let _inside = self.enter();
         let ended = {
             let mut tree = self.tree.lock();
             let before = tree.bytes;
@@ -128,16 +130,7 @@ impl State {
             return Ok(found.clone());
         }
         let base = self.held.lock().get(node).map(|held| held.file.clone()).ok_or(Errno::ESTALE)?;
-        let (attr, birth) = (base.attr()?, base.birth().unwrap_or_default());
-        let attr = Attr { ino: self.number(attr.ino), ..attr };
-        Ok(Arc::new(Node { attr, birth, base: Some(base), ..Node::default() }))
-    }
-
-    /// Returns a node of the base as it is without a record.
-    pub(crate) fn unchanged_node(&self, node: u64) -> Option<Arc<Node>> {
-        let base = self.tree.lock().node(node).and_then(|node| node.base.clone())?;
-        let attr = base.attr().ok()?;
-        Some(Arc::new(Node { attr, base: Some(base), ..Node::default() }))
+        Node::of_base(base, node).map(Arc::new)
     }
 
     /// Returns a node that is about to change, with the names on the way to it.
@@ -315,14 +308,18 @@ impl State {
             if current.base.is_some() {
                 return self.read_base(file, offset, buf);
             }
-            return Ok(within(current.attr.size, offset, buf).map_or(0, fill_zeros));
+            // A file that the fork made, before its first write.
+            return Ok(within(current.attr.size, offset, buf).map_or(0, |buf| {
+                buf.fill(0);
+                buf.len()
+            }));
         };
         let Some(buf) = within(current.attr.size, offset, buf) else { return Ok(0) };
         contents.state.read().read(offset, buf, &|at, part| self.fill(file, at, part))?;
         Ok(buf.len())
     }
 
-    /// Reads bytes of the base for a page: what the base lacks is zeros.
+    /// Reads bytes of the base for a page, and zeros behind the end of the base's file.
     fn fill(&self, file: &Open<'_>, at: u64, part: &mut [u8]) -> Result<(), Errno> {
         let read = self.read_base(file, at, part)?;
         part[read..].fill(0);
@@ -376,13 +373,16 @@ impl State {
     fn own_contents(&self, node: u64, keep: u64, source: Source<'_>) -> Result<(Arc<File>, Option<u64>), Errno> {
         let current = self.current(node)?;
         let epoch = self.epoch.load(Relaxed);
-        let before = current.contents.as_ref().map_or(0, |file| file.state.read().bytes());
-        let contents = match &current.contents {
+        let (contents, before) = match &current.contents {
             Some(file) if file.epoch == epoch => return Ok((file.clone(), None)),
-            Some(file) => file.state.read().clone(),
-            None if current.base.is_none() => Contents::default(),
-            None if self.shared.lower.is_fixed => Contents::over(current.attr.size),
-            None => copy_of_base(current.attr.size.min(keep), source)?,
+            Some(file) => {
+                let contents = file.state.read().clone();
+                let before = contents.bytes();
+                (contents, before)
+            }
+            None if current.base.is_none() => (Contents::default(), 0),
+            None if self.shared.lower.is_fixed => (Contents::over(current.attr.size), 0),
+            None => (copy_of_base(current.attr.size.min(keep), source)?, 0),
         };
         Ok((File::new(epoch, contents), Some(before)))
     }
@@ -417,11 +417,6 @@ fn within(size: u64, offset: u64, buf: &mut [u8]) -> Option<&mut [u8]> {
     let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
     let len = buf.len().min(left);
     (len > 0).then(|| &mut buf[..len])
-}
-
-fn fill_zeros(buf: &mut [u8]) -> usize {
-    buf.fill(0);
-    buf.len()
 }
 
 /// Gives back the pages and the inode of a node that ended.

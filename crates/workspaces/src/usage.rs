@@ -108,7 +108,7 @@ impl Usage {
             blocks_available: free,
             files: self.limits.inodes,
             files_free: self.limits.inodes.saturating_sub(inodes),
-            name_max: 255,
+            name_max: vfs::NAME_MAX as u32,
             ..StatFs::default()
         }
     }
