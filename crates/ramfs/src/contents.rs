@@ -14,7 +14,7 @@
 use core::ops::Range;
 use prim::shared::Arc;
 use std::collections::{BTreeMap, btree_map::Entry};
-use sync::pages::{PAGE, Page, PagePool};
+use sync::pages::{PAGE, Page, PagePool, parts};
 use vfs::Errno;
 
 /// [`PAGE`], in the type of file lengths.
@@ -254,19 +254,6 @@ fn touched(range: &Range<u64>) -> Range<u64> {
 /// Returns the page that holds the byte at `offset`, and where in it.
 fn place(offset: u64) -> (u64, usize) {
     (offset / PAGE_BYTES, (offset % PAGE_BYTES) as usize)
-}
-
-/// Returns the pages that `len` bytes from `offset` on touch: number, place in the page, range of
-/// the buffer.
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
-    let mut done = 0;
-    core::iter::from_fn(move || {
-        let (number, within) = place(offset + done as u64);
-        let part = (PAGE - within).min(len - done);
-        let range = done..done + part;
-        done += part;
-        (part > 0).then_some((number, within, range))
-    })
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@
 //! 4. A free page that is not used holds zeros.
 
 use crate::mutex::Mutex;
-use core::ops::{Deref, DerefMut};
+use core::ops::{Deref, DerefMut, Range};
 use core::ptr::NonNull;
 use prim::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use prim::mem::Mapping;
@@ -320,6 +320,18 @@ impl State {
         }
         None
     }
+}
+
+/// Returns the pages that `len` bytes from `offset` on touch: number, place in the page, range of the bytes.
+pub fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
+    let mut done = 0;
+    core::iter::from_fn(move || {
+        let at = offset + done as u64;
+        let within = (at % PAGE as u64) as usize;
+        let part = (PAGE - within).min(len - done);
+        done += part;
+        (part > 0).then_some((at / PAGE as u64, within, done - part..done))
+    })
 }
 
 impl Deref for Page {

@@ -16,7 +16,7 @@ use crate::usage::Usage;
 use core::ops::Range;
 use parking_lot::RwLock;
 use std::sync::Arc;
-use sync::pages::{PAGE, Page, PagePool};
+use sync::pages::{PAGE, Page, PagePool, parts};
 use vfs::{Errno, SeekFor};
 
 /// [`PAGE`], in the type of file lengths.
@@ -238,17 +238,4 @@ impl Contents {
             };
         }
     }
-}
-
-/// Returns the pages that `len` bytes from `offset` on touch: number, place in the page, range of the buffer.
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
-    let mut done = 0;
-    core::iter::from_fn(move || {
-        let at = offset + done as u64;
-        let within = (at % PAGE_BYTES) as usize;
-        let part = (PAGE - within).min(len - done);
-        let range = done..done + part;
-        done += part;
-        (part > 0).then_some((at / PAGE_BYTES, within, range))
-    })
 }
