@@ -189,7 +189,7 @@ pub struct Session {
     cannot_prune: AtomicBool,
     metrics: Arc<Metrics>,
     notices: OnceLock<Notices>,
-    replies: under_way::Replies,
+    pub(crate) replies: under_way::Replies,
     vfs: Vfs,
 }
 

@@ -45,6 +45,9 @@ use std::hash::{BuildHasher, RandomState};
 /// 24 bytes each.
 const SLOTS: usize = 4096;
 
+/// For how many nanoseconds after a reply was sent the kernel may take it. A test may be slow between a reply and a notice.
+const UNTAKEN_NS: i64 = if cfg!(test) { 3600 * DELAY_NS } else { DELAY_NS };
+
 /// The facts of a reply.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) enum Subject<'n> {
@@ -55,7 +58,7 @@ pub(crate) enum Subject<'n> {
 }
 
 #[derive(Default)]
-struct Slot {
+pub(crate) struct Slot {
     /// The number of notices so far; it may begin anew.
     notices: u32,
     /// Until when the kernel may take a reply that was sent.
@@ -71,7 +74,7 @@ impl Slot {
 }
 
 /// See the [module documentation](self).
-pub(super) struct Replies {
+pub(crate) struct Replies {
     /// Empty if no notices come.
     slots: Box<[Mutex<Slot>]>,
     hasher: RandomState,
@@ -83,7 +86,8 @@ impl Replies {
         Self { slots: (0..count).map(|_| Mutex::default()).collect(), hasher: RandomState::new() }
     }
 
-    fn slot(&self, subject: Subject<'_>) -> Option<&Mutex<Slot>> {
+    /// `None`: no notices come.
+    pub(crate) fn slot(&self, subject: Subject<'_>) -> Option<&Mutex<Slot>> {
         self.slots.get(self.hasher.hash_one(subject) as usize % SLOTS)
     }
 }
@@ -108,7 +112,7 @@ impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let is_overtaken = {
             let mut slot = self.slot.lock();
-            slot.until_ns = clock::monotonic_ns() + DELAY_NS;
+            slot.until_ns = clock::monotonic_ns() + UNTAKEN_NS;
             slot.notices != self.notices
         };
         if is_overtaken {
@@ -127,8 +131,7 @@ impl Session {
     /// Begins a reply about `subject`. `None`: no notice can overtake it.
     pub(crate) fn under_way<'s>(&'s self, subject: Subject<'s>) -> Option<UnderWay<'s>> {
         let slot = self.replies.slot(subject)?;
-        let notices = slot.lock().notices;
-        Some(UnderWay { session: self, subject, slot, notices })
+        Some(UnderWay { session: self, subject, slot, notices: slot.lock().notices })
     }
 
     /// Queues a notice of a change, and once more if replies of before may reach the kernel after it.
