@@ -90,8 +90,9 @@ impl Session {
     /// the kernel looked it up.
     pub(super) fn nodes_of(&self, inode: u64, ino: u64) -> Vec<(u64, Arc<Node>)> {
         let others = other_ids(inode).filter(|_| self.has_others.load(Relaxed));
-        let known = [ROOT_NODE, ino].into_iter().chain(others).filter_map(|id| Some((id, self.nodes.find(id)?.1)));
-        known.filter(|(_, known)| known.identity() == inode).collect()
+        let shown = Some(ino).filter(|ino| *ino != ROOT_NODE);
+        let known = |id| Some((id, self.nodes.find(id)?.1)).filter(|(_, known)| known.identity() == inode);
+        [ROOT_NODE].into_iter().chain(shown).chain(others).filter_map(known).collect()
     }
 
     /// Returns whether the kernel has the node, or will have it when it has taken a reply that is
@@ -187,9 +188,8 @@ impl Session {
         self.nodes.coldest(count, &mut coldest);
         let wanted: Vec<_> = coldest.iter().filter(|(_, node)| is_wanted(node)).collect();
         if !self.cannot_prune.load(Relaxed) {
-            for some in wanted.chunks(BATCH) {
-                notices.push(Notice::Prune(some.iter().map(|(id, _)| *id).collect()));
-            }
+            let prune = |some: &[&(u64, _)]| notices.push(Notice::Prune(some.iter().map(|(id, _)| *id).collect()));
+            wanted.chunks(BATCH).for_each(prune);
             return wanted.len();
         }
         // The clock finds the nodes that are in use now again later.

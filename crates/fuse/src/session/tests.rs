@@ -210,6 +210,15 @@ fn a_file_with_two_names_is_one_node_with_one_notice() {
 }
 
 #[test]
+fn the_root_is_one_node_also_if_its_number_is_the_root_nodes() {
+    let session = case(SessionOptions::default()).session;
+    let root = session.nodes.find(ROOT_NODE).unwrap().1.identity();
+    for ino in [ROOT_NODE, ROOT_NODE + 1] {
+        assert_eq!(session.nodes_of(root, ino).len(), 1);
+    }
+}
+
+#[test]
 fn a_file_in_two_mounts_has_a_notice_for_each() {
     let case = case(SessionOptions::default());
     case.vfs.context().bind(PathAt::cwd(b"/d"), PathAt::cwd(b"/e"), MountFlags::default(), false).unwrap();
