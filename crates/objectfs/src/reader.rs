@@ -79,7 +79,7 @@ impl Reader {
         let mut at = offset;
         while at < end {
             let into = &mut buf[(at - offset) as usize..(end - offset) as usize];
-            let read = match target.cached(at) {
+            let read = match fs.blocks.get(&target.block(at)) {
                 Some(block) => copy_from(&block, at % BLOCK, into),
                 None => match self.read_window(&target, at, into)? {
                     Some(read) => read,
@@ -214,10 +214,6 @@ impl Plan {
 impl Target<'_> {
     fn block(&self, offset: u64) -> BlockKey {
         BlockKey { node: self.node.id, version: self.version, number: offset / BLOCK }
-    }
-
-    fn cached(&self, offset: u64) -> Option<Buffer> {
-        self.fs.blocks.get(&self.block(offset))
     }
 
     /// Returns whether a window or the cache has the block at `offset`.

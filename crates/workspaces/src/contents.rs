@@ -68,6 +68,19 @@ impl Contents {
         self.stored * PAGE_BYTES
     }
 
+    /// Returns the length up to which the base shows through.
+    pub(crate) fn shown_len(&self) -> u64 {
+        self.shown
+    }
+
+    /// Returns the pages that begin before `len`, with their offsets: zeros where a page hides the base.
+    pub(crate) fn pages_below(&self, len: u64) -> impl Iterator<Item = (u64, &[u8; PAGE])> {
+        const ZEROS: &[u8; PAGE] = &[0; PAGE];
+        let pages = self.pages.range(core::ops::Bound::<&u64>::Unbounded);
+        let pages = pages.map(|(number, page)| (number * PAGE_BYTES, page.as_ref().map_or(ZEROS, |page| &***page)));
+        pages.take_while(move |(at, _)| *at < len)
+    }
+
     /// Returns the storage, in units of 512 bytes, with the storage of the base as far as it shows through.
     pub(crate) fn blocks(&self) -> u64 {
         (self.bytes() + self.shown).div_ceil(512)

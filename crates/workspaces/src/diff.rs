@@ -50,10 +50,11 @@ impl fmt::Display for Change {
 }
 
 /// Returns the path of a name, if its directory has a name.
-fn path_of(tree: &Tree, root: u64, (dir, name): (u64, &[u8])) -> Option<Vec<u8>> {
+pub(crate) fn path_of(state: &State, tree: &Tree, (dir, name): (u64, &[u8])) -> Option<Vec<u8>> {
     let (mut names, mut at) = (vec![Key::from(name)], dir);
-    while at != root {
-        let (parent, name) = tree.place(at)?;
+    while at != state.root {
+        // A directory that has not changed is where lookups found it.
+        let (parent, name) = tree.place(at).or_else(|| state.held_places(at).pop())?;
         let is_gone = tree.node(at).is_some_and(|node| node.attr.nlink == 0);
         if is_gone || names.len() > vfs::PATH_MAX {
             return None;
@@ -66,7 +67,7 @@ fn path_of(tree: &Tree, root: u64, (dir, name): (u64, &[u8])) -> Option<Vec<u8>>
 }
 
 /// Returns the node of a record of a name. `base`: the base's node of the name.
-fn node_of(record: Option<&Record>, base: Option<u64>) -> Option<u64> {
+pub(crate) fn node_of(record: Option<&Record>, base: Option<u64>) -> Option<u64> {
     match record {
         Some(Record::Entry(entry)) => Some(entry.node),
         Some(_) => None,
@@ -76,7 +77,7 @@ fn node_of(record: Option<&Record>, base: Option<u64>) -> Option<u64> {
 
 /// Returns the changes since the fork was made.
 pub(crate) fn changes(state: &State) -> Result<Vec<Change>, Errno> {
-    let (now, then) = (state.tree.lock().clone(), &state.origin);
+    let (now, then) = (state.tree.lock().clone(), state.origin.lock().0.clone());
     let (mut added, mut removed, mut changed) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for (key, new, old) in now.map.diff(&then.map, Record::is_same) {
         match Part::of(key) {
@@ -86,7 +87,7 @@ pub(crate) fn changes(state: &State) -> Result<Vec<Change>, Errno> {
                 if new == old {
                     continue;
                 }
-                let Some(path) = path_of(&now, state.root, (dir, name)) else { continue };
+                let Some(path) = path_of(state, &now, (dir, name)) else { continue };
                 new.map(|node| added.insert(path.clone(), node));
                 old.map(|node| removed.insert(path, node));
             }
@@ -105,9 +106,9 @@ pub(crate) fn changes(state: &State) -> Result<Vec<Change>, Errno> {
             _ => None,
         };
         let is_other = old.is_none_or(|old| !old.looks_like(new));
-        let place = if node == state.root { None } else { now.place(node) };
-        let path = place.and_then(|(dir, name)| path_of(&now, state.root, (dir, &name)));
-        if let Some(path) = path.filter(|_| is_other && !is_named && new.attr.nlink > 0) {
+        let place = if node == state.root || new.attr.nlink == 0 { None } else { state.name_of(&now, node)? };
+        let path = place.and_then(|(dir, name)| path_of(state, &now, (dir, &name)));
+        if let Some(path) = path.filter(|_| is_other && !is_named) {
             found.push(Change { path, kind: ChangeKind::Modified });
         }
     }

@@ -7,9 +7,9 @@ use crate::tree::Tree;
 use core::fmt;
 use std::sync::Arc;
 use vfs::{
-    After, Allocate, Attr, Attributes, Errno, FileSystem, FsTraits, Inode, Listed, NameStore, NewInode, NewNode,
-    NextNames, Open, OpenFlags, Opened, Opens, OwnNames, Position, Rename, RenameFlags, Request, SeekFor, SetAttr,
-    SetTime, SetXattr, StatFs, Want, Written,
+    After, Allocate, Attr, Attributes, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NameStore, NewInode,
+    NewNode, NextNames, Open, OpenFlags, Opened, Opens, OwnNames, Position, Rename, RenameFlags, Request, SeekFor,
+    SetAttr, SetTime, SetXattr, StatFs, Want, Written,
 };
 
 /// Cookies of the names that a fork made begin here; cookies of the base are smaller.
@@ -104,6 +104,10 @@ impl FileSystem for ForkFs {
             acls: true,
             ..FsTraits::default()
         }
+    }
+
+    fn mounted(&self, invalidator: Invalidator) {
+        self.0.mounted(invalidator);
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
@@ -278,8 +282,8 @@ impl FileSystem for ForkFs {
         self.0.open(inode.node())
     }
 
-    fn release(&self, _: Open<'_>) {
-        self.0.release();
+    fn release(&self, file: Open<'_>) {
+        self.0.release(file.inode.node());
     }
 
     fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {

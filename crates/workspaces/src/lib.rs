@@ -16,20 +16,26 @@
 
 #![forbid(unsafe_code)]
 
+mod commit;
 mod contents;
 mod diff;
 mod fork_fs;
 mod lower;
 mod map;
+mod names;
+mod publish;
 mod record;
+mod rollback;
 mod state;
 mod store;
 mod tree;
 mod usage;
 mod workspaces;
 
+pub use commit::{Commit, CommitOptions, Conflict, ConflictKind};
 pub use diff::{Change, ChangeKind};
 pub use fork_fs::ForkFs;
+pub use publish::Recovered;
 pub use store::Fork;
 pub use usage::ForkLimits;
 pub use workspaces::{BASE, ForkInfo, WorkspaceError, Workspaces};

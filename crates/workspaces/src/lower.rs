@@ -8,7 +8,7 @@
 //! # How it is locked
 //! A mutex for a few instructions.
 
-use crate::record::MADE;
+use crate::record::{MADE, Place};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -32,6 +32,21 @@ impl Lower {
     pub(crate) fn new(context: Context, is_fixed: bool) -> Result<Self, Errno> {
         let root = Arc::new(context.hold(Base::CWD, b"/", true)?);
         Ok(Self { context, root, is_fixed, large: Mutex::default() })
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Returns the user as whom the base is changed.
+    pub(crate) fn user(&self) -> u32 {
+        self.context.credentials().uid
+    }
+
+    /// Returns the path of a file from the root.
+    pub(crate) fn path(&self, held: &PathRef) -> Vec<u8> {
+        let path = self.context.path_of(held);
+        path.strip_prefix(b"/").unwrap_or(&path).to_vec()
     }
 
     pub(crate) fn root(&self) -> &Arc<PathRef> {
@@ -93,13 +108,15 @@ impl Lower {
 pub(crate) struct Held {
     pub(crate) file: Arc<PathRef>,
     /// The directory, and the name in it. `None`: the root.
-    pub(crate) place: Option<(u64, Arc<[u8]>)>,
+    pub(crate) place: Option<Place>,
 }
 
 /// The files of the base that a fork holds, by their nodes.
 #[derive(Debug, Default)]
 pub(crate) struct HeldFiles {
     files: HashMap<u64, (Held, bool)>,
+    /// All places of lookups of a file with several names.
+    links: HashMap<u64, Vec<Place>>,
     cold: VecDeque<u64>,
 }
 
@@ -109,9 +126,31 @@ impl HeldFiles {
         self.files.get(&node).map(|(held, _)| held)
     }
 
+    /// Returns the places by which lookups found a node.
+    pub(crate) fn places(&self, node: u64) -> Vec<Place> {
+        let one = || self.get(node).and_then(|held| held.place.clone()).into_iter().collect();
+        self.links.get(&node).cloned().unwrap_or_else(one)
+    }
+
     /// Holds the file of a node that a lookup returns.
     pub(crate) fn hold(&mut self, node: u64, held: Held) {
+        if let Some(place) = held.place.clone()
+            && held.file.attr().is_ok_and(|attr| attr.nlink > 1 && !attr.is_dir())
+        {
+            let places = self.links.entry(node).or_default();
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
         self.files.insert(node, (held, false));
+    }
+
+    /// Holds the file of a node that may have no inode, unless it is held already.
+    pub(crate) fn keep(&mut self, node: u64, held: Held) {
+        if !self.files.contains_key(&node) {
+            self.hold(node, held);
+            self.evicted(node);
+        }
     }
 
     /// Notes that the inode of a node was evicted.
@@ -125,6 +164,7 @@ impl HeldFiles {
             let Some(oldest) = self.cold.pop_front() else { break };
             if self.files.get(&oldest).is_some_and(|(_, is_cold)| *is_cold) {
                 self.files.remove(&oldest);
+                self.links.remove(&oldest);
             }
         }
     }

@@ -36,6 +36,9 @@ const HEAD: usize = 9;
 /// The key of a record.
 pub(crate) type Key = Arc<[u8]>;
 
+/// A directory, and a name in it.
+pub(crate) type Place = (u64, Key);
+
 /// Extended attributes by name.
 pub(crate) type Xattrs = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
@@ -131,6 +134,27 @@ pub(crate) struct Entry {
     pub(crate) kind: u32,
     /// The place in listings.
     pub(crate) serial: u64,
+    /// The base's node of the name, when the fork first changed the name.
+    pub(crate) covered: Option<u64>,
+}
+
+/// The attributes of a file of the base at its first change, by which a commit finds that another program changed the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp {
+    ino: u64,
+    /// Mode, owner, group.
+    pub(crate) rights: (u32, u32, u32),
+    size: u64,
+    /// The last change of the contents, and of the inode.
+    pub(crate) times: (i64, i64),
+}
+
+impl Stamp {
+    /// Returns the stamp of a file. Names that come and go do not change the stamp of a directory.
+    pub(crate) fn of(attr: &Attr) -> Self {
+        let (size, times) = if attr.is_dir() { (0, (0, 0)) } else { (attr.size, (attr.mtime, attr.ctime)) };
+        Self { ino: attr.ino, rights: (attr.mode, attr.uid, attr.gid), size, times }
+    }
 }
 
 /// One record; see the [module documentation](self).
@@ -166,6 +190,8 @@ pub(crate) struct Node {
     pub(crate) birth: Option<i64>,
     /// The file of the base behind it, whose names, contents and attributes show through.
     pub(crate) base: Option<Arc<PathRef>>,
+    /// The state of the file of the base.
+    pub(crate) stamp: Option<Stamp>,
     /// Whether the file was made without a name and has had none since.
     pub(crate) is_unnamed: bool,
     pub(crate) link_body: Option<Arc<[u8]>>,
@@ -181,8 +207,9 @@ impl Node {
     /// # Errors
     /// The base's.
     pub(crate) fn of_base(base: Arc<PathRef>, ino: u64) -> Result<Self, Errno> {
-        let (attr, birth) = (Attr { ino, ..base.attr()? }, base.birth().unwrap_or_default());
-        Ok(Self { attr, birth, base: Some(base), ..Self::default() })
+        let (attr, birth) = (base.attr()?, base.birth().unwrap_or_default());
+        let stamp = Some(Stamp::of(&attr));
+        Ok(Self { attr: Attr { ino, ..attr }, birth, base: Some(base), stamp, ..Self::default() })
     }
 
     /// Returns the bytes that the node counts beside its pages.
@@ -199,12 +226,16 @@ impl Node {
             let size = if node.attr.is_dir() { 0 } else { node.attr.size };
             (node.attr.mode, node.attr.uid, node.attr.gid, node.attr.rdev, size)
         };
-        let same_contents = match (&self.contents, &other.contents) {
+        self.has_contents_of(other) && seen(self) == seen(other) && self.xattrs == other.xattrs
+    }
+
+    /// Returns whether two states of a file have one object with their contents, or none.
+    pub(crate) fn has_contents_of(&self, other: &Self) -> bool {
+        match (&self.contents, &other.contents) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (None, None) => true,
             _ => false,
-        };
-        same_contents && seen(self) == seen(other) && self.xattrs == other.xattrs
+        }
     }
 
     /// Sets the times of a change of the contents or of the names.

@@ -10,16 +10,19 @@
 
 use crate::contents::{Contents, File, Source};
 use crate::lower::{Held, HeldFiles, Lower};
-use crate::record::{Entry, MADE, Node, Record, Xattrs};
+use crate::record::{self, MADE, Node, Record, Xattrs};
 use crate::tree::{Tree, Unchanged};
 use crate::usage::Usage;
 use core::cell::OnceCell;
 use parking_lot::{Mutex, RwLock};
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Weak};
 use sync::pages::PagePool;
 use vfs::{
-    Acl, AclKind, Attr, Errno, Inode, NewInode, Open, OpenFile, OpenFlags, OpenState, Opened, S_IFDIR, S_IFREG, Valid,
+    Acl, AclKind, Attr, Errno, Inode, Invalidator, NewInode, Open, OpenFile, OpenFlags, OpenState, Opened, S_IFDIR,
+    S_IFREG, Valid,
 };
 
 /// The part that all forks of a store have in common.
@@ -29,17 +32,40 @@ pub(crate) struct Shared {
     pub(crate) pool: PagePool,
     next_node: AtomicU64,
     next_epoch: AtomicU64,
+    /// All forks, with those that have ended.
+    forks: Mutex<Vec<Weak<State>>>,
 }
 
 impl Shared {
     pub(crate) fn new(lower: Lower) -> Self {
-        Self { lower, pool: PagePool::new(), next_node: AtomicU64::new(MADE), next_epoch: AtomicU64::new(1) }
+        Self {
+            lower,
+            pool: PagePool::new(),
+            next_node: AtomicU64::new(MADE),
+            next_epoch: AtomicU64::new(1),
+            forks: Mutex::default(),
+        }
     }
 
     /// Returns a number that no node had before.
     pub(crate) fn next_node(&self) -> u64 {
         // Relaxed, here and below: only the number must be new.
         self.next_node.fetch_add(1, Relaxed)
+    }
+
+    /// Notes a new fork.
+    pub(crate) fn add(&self, fork: &Arc<State>) {
+        let mut forks = self.forks.lock();
+        if forks.len() == forks.capacity() {
+            forks.retain(|fork| fork.strong_count() > 0);
+        }
+        forks.push(Arc::downgrade(fork));
+    }
+
+    /// Returns all forks but one.
+    pub(crate) fn others(&self, one: &State) -> Vec<Arc<State>> {
+        let forks = self.forks.lock().iter().filter_map(Weak::upgrade).collect::<Vec<_>>();
+        forks.into_iter().filter(|fork| !core::ptr::eq(&**fork, one)).collect()
     }
 
     fn next_epoch(&self) -> u64 {
@@ -53,21 +79,35 @@ pub(crate) struct State {
     pub(crate) shared: Arc<Shared>,
     pub(crate) root: u64,
     pub(crate) tree: Mutex<Tree>,
-    /// The tree at the moment of the fork.
-    pub(crate) origin: Tree,
-    held: Mutex<HeldFiles>,
+    /// The tree and its use at the moment of the fork, or of the last commit.
+    pub(crate) origin: Mutex<(Tree, (u64, u64))>,
+    /// The tree that it was made from.
+    pub(crate) parent: Parent,
+    pub(crate) held: Mutex<HeldFiles>,
     gate: RwLock<()>,
     epoch: AtomicU64,
-    /// Open files and directories.
-    opens: AtomicU64,
+    /// How many times each node is open.
+    opens: Mutex<HashMap<u64, u32>>,
+    /// The ways to the caches of its mounts, also of those that have ended.
+    invalidators: Mutex<Vec<Invalidator>>,
     pub(crate) usage: Usage,
+}
+
+/// The tree from which a fork was made.
+#[derive(Debug)]
+pub(crate) enum Parent {
+    /// The base: this is the trunk.
+    Base,
+    /// The trunk, which has no changes.
+    Trunk,
+    Fork(Weak<State>),
 }
 
 /// A file of the base that is open for an open file of the fork.
 struct OpenBase(OpenFile);
 
 impl State {
-    pub(crate) fn new(shared: Arc<Shared>, tree: Tree, usage: Usage) -> Result<Self, Errno> {
+    pub(crate) fn new(shared: Arc<Shared>, tree: Tree, usage: Usage, parent: Parent) -> Result<Self, Errno> {
         let root = shared.lower.root().clone();
         let node = shared.lower.number(root.attr()?.ino, || shared.next_node());
         let mut held = HeldFiles::default();
@@ -76,25 +116,53 @@ impl State {
             epoch: AtomicU64::new(shared.next_epoch()),
             shared,
             root: node,
-            origin: tree.clone(),
+            origin: Mutex::new((tree.clone(), usage.now())),
+            parent,
             tree: Mutex::new(tree),
             held: Mutex::new(held),
             gate: RwLock::new(()),
-            opens: AtomicU64::new(0),
+            opens: Mutex::default(),
+            invalidators: Mutex::default(),
             usage,
         })
     }
 
     /// Returns the state of a new fork of this one.
-    pub(crate) fn fork(&self, limits: crate::usage::ForkLimits) -> Result<Self, Errno> {
+    pub(crate) fn fork(self: &Arc<Self>, limits: crate::usage::ForkLimits) -> Result<Self, Errno> {
         let _closed = self.gate.write();
         let (tree, ended) = self.tree.lock().fork();
         // The contents so far belong to neither.
-        self.epoch.store(self.shared.next_epoch(), Relaxed);
+        self.begin_epoch();
         let usage = Usage::new(limits, self.usage.now());
         usage.settle(self.tree.lock().bytes, tree.bytes);
         ended.iter().for_each(|node| give_back(&usage, node));
-        Self::new(self.shared.clone(), tree, usage)
+        let parent = if let Parent::Base = self.parent { Parent::Trunk } else { Parent::Fork(Arc::downgrade(self)) };
+        Self::new(self.shared.clone(), tree, usage, parent)
+    }
+
+    /// Makes the next write to each file copy its contents first: another tree has them now.
+    pub(crate) fn begin_epoch(&self) {
+        self.epoch.store(self.shared.next_epoch(), Relaxed);
+    }
+
+    /// Closes the gate: no change runs until the result is dropped.
+    pub(crate) fn close(&self) -> parking_lot::RwLockWriteGuard<'_, ()> {
+        self.gate.write()
+    }
+
+    /// Holds a file of the base that loses its record.
+    pub(crate) fn hold(&self, node: u64, held: Held) {
+        self.held.lock().keep(node, held);
+    }
+
+    /// Returns the ways to the caches of the fork's file systems.
+    pub(crate) fn invalidators(&self) -> Vec<Invalidator> {
+        self.invalidators.lock().clone()
+    }
+
+    /// Notes the way to the caches of a file system of the fork.
+    pub(crate) fn mounted(&self, invalidator: Invalidator) {
+        self.invalidators.lock().push(invalidator);
     }
 
     /// Notes that the inode of a node was evicted: ends a node without names.
@@ -172,17 +240,6 @@ impl State {
         let changed = change(&mut tree);
         self.usage.settle(before, tree.bytes);
         changed
-    }
-
-    /// Returns the base's node of a name, if the base shows through in the directory.
-    pub(crate) fn covered(&self, dir: u64, name: &[u8]) -> Result<Option<u64>, Errno> {
-        let current = self.current(dir)?;
-        let Some(base) = &current.base else { return Ok(None) };
-        match self.shared.lower.find(base, name) {
-            Ok(found) => Ok(Some(self.number(found.attr()?.ino))),
-            Err(Errno::ENOENT) => Ok(None),
-            Err(errno) => Err(errno),
-        }
     }
 
     /// Returns the node of a name: `ENOENT`.
@@ -270,8 +327,7 @@ impl State {
     /// Opens a file or a directory.
     pub(crate) fn open(&self, node: u64) -> Result<Opened, Errno> {
         let state = self.open_base(node)?;
-        // Relaxed: a number by itself.
-        self.opens.fetch_add(1, Relaxed);
+        *self.opens.lock().entry(node).or_default() += 1;
         // The base reports whether the pages of a kernel are still right.
         let shown =
             state.get::<OpenBase>().filter(|_| self.tree.lock().node(node).is_none_or(|node| node.contents.is_none()));
@@ -280,12 +336,22 @@ impl State {
     }
 
     /// Notes that an open file was closed.
-    pub(crate) fn release(&self) {
-        self.opens.fetch_sub(1, Relaxed);
+    pub(crate) fn release(&self, node: u64) {
+        if let Entry::Occupied(mut open) = self.opens.lock().entry(node) {
+            *open.get_mut() -= 1;
+            if *open.get() == 0 {
+                open.remove();
+            }
+        }
+    }
+
+    /// Returns whether a program has the node open.
+    pub(crate) fn is_open(&self, node: u64) -> bool {
+        self.opens.lock().contains_key(&node)
     }
 
     pub(crate) fn has_open_files(&self) -> bool {
-        self.opens.load(Relaxed) > 0
+        !self.opens.lock().is_empty()
     }
 
     /// Reads bytes of the base for an open file.
@@ -419,8 +485,16 @@ fn within(size: u64, offset: u64, buf: &mut [u8]) -> Option<&mut [u8]> {
     (len > 0).then(|| &mut buf[..len])
 }
 
+/// Counts the pages and the inode of a node.
+pub(crate) fn count(usage: &Usage, node: &Node) {
+    usage.settle(0, node.contents.as_ref().map_or(0, |file| file.state.read().bytes()));
+    if node.base.is_none() {
+        usage.count_inode();
+    }
+}
+
 /// Gives back the pages and the inode of a node that ended.
-fn give_back(usage: &Usage, node: &Node) {
+pub(crate) fn give_back(usage: &Usage, node: &Node) {
     usage.give(node.contents.as_ref().map_or(0, |file| file.state.read().bytes()));
     if node.base.is_none() {
         usage.give_inode();
@@ -428,7 +502,7 @@ fn give_back(usage: &Usage, node: &Node) {
 }
 
 /// Returns an entry of a listing.
-pub(crate) fn listed(name: &[u8], entry: Entry, cookie: u64) -> vfs::Listed {
+pub(crate) fn listed(name: &[u8], entry: record::Entry, cookie: u64) -> vfs::Listed {
     vfs::Listed::new(vfs::DirEntry { name: name.into(), ino: entry.node, kind: entry.kind }, cookie)
 }
 

@@ -1,9 +1,11 @@
 //! A store of forks over one base.
 
+use crate::commit::{Commit, CommitOptions, commit};
 use crate::diff::{Change, changes};
 use crate::fork_fs::ForkFs;
 use crate::lower::Lower;
-use crate::state::{Shared, State};
+use crate::publish::{Recovered, recover};
+use crate::state::{Parent, Shared, State};
 use crate::tree::Tree;
 use crate::usage::{ForkLimits, Usage};
 use core::fmt;
@@ -46,7 +48,7 @@ impl Fork {
     pub fn over(base: Context, is_fixed: bool) -> Result<Self, Errno> {
         let lower = Lower::new(base, is_fixed)?;
         let usage = Usage::new(ForkLimits::default(), (0, 0));
-        State::new(Arc::new(Shared::new(lower)), Tree::default(), usage).map(|state| Self(Arc::new(state)))
+        State::new(Arc::new(Shared::new(lower)), Tree::default(), usage, Parent::Base).map(Self::of)
     }
 
     /// Returns a new fork, which has the changes of this one. Calls that run at this moment are in it whole or not at all.
@@ -54,7 +56,13 @@ impl Fork {
     /// # Errors
     /// The errors of the base's root directory.
     pub fn fork(&self, limits: ForkLimits) -> Result<Self, Errno> {
-        self.0.fork(limits).map(|state| Self(Arc::new(state)))
+        self.0.fork(limits).map(Self::of)
+    }
+
+    fn of(state: State) -> Self {
+        let state = Arc::new(state);
+        state.shared.add(&state);
+        Self(state)
     }
 
     /// Returns the file system of the fork, to be mounted once.
@@ -69,6 +77,43 @@ impl Fork {
     /// The errors of the base.
     pub fn changes(&self) -> Result<Vec<Change>, Errno> {
         changes(&self.0)
+    }
+
+    /// Makes the changes of the fork changes of the tree that it was made from; see [`Commit`]. The changes of a fork of the trunk are
+    /// written into the base. All or nothing: the base has them after a crash, or a later
+    /// [`recover`](Self::recover) completes or removes them. The fork stays, and its changes so far are not
+    /// [changes](Self::changes) any more.
+    ///
+    /// # Errors
+    /// `EINVAL`: this is the trunk; `ESTALE`: the parent was discarded; `ENOSPC`: the limits of the parent; `EBUSY`: another commit
+    /// to the base runs or was cut off; the errors of the base.
+    pub fn commit(&self, options: CommitOptions) -> Result<Commit, Errno> {
+        commit(&self.0, options)
+    }
+
+    /// Completes or undoes a commit to the base that was cut off, by a crash for example. To be called before the first fork is
+    /// made, while no other process has forks of the base.
+    ///
+    /// # Errors
+    /// `EIO`: the journal of the commit cannot be read; the errors of the base.
+    pub fn recover(&self) -> Result<Recovered, Errno> {
+        recover(&self.0.shared.lower)
+    }
+
+    /// Returns the fork to the state of its beginning, or of its last commit; with `to`, to the present state of that fork of the
+    /// same store. The fork loses its other changes. An open file that the state lacks stays for the program that has it open.
+    ///
+    /// # Errors
+    /// `EINVAL` for a fork of another store; `ENOSPC`: the limits of the fork do not allow that state.
+    pub fn roll_back(&self, to: Option<&Self>) -> Result<(), Errno> {
+        let Some(to) = to else {
+            let origin = self.0.origin.lock().clone();
+            return self.0.roll_back(origin);
+        };
+        if !Arc::ptr_eq(&self.0.shared, &to.0.shared) {
+            return Err(Errno::EINVAL);
+        }
+        if Arc::ptr_eq(&self.0, &to.0) { Ok(()) } else { self.0.roll_back(to.0.snapshot()) }
     }
 
     /// Returns whether files or directories of the fork are open.

@@ -7,11 +7,11 @@
 //! By the fork's mutex, for as long as one change takes in memory.
 
 use crate::map::Map;
-use crate::record::{Entry, Key, KeyBuf, Node, Part, RECORD_BYTES, Record, Xattrs};
+use crate::record::{Entry, Key, KeyBuf, Node, Part, RECORD_BYTES, Record, Stamp, Xattrs};
 use core::ops::Bound;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vfs::{Attr, Errno};
+use vfs::{Attr, Errno, PathRef};
 
 /// The length that an entry adds to a directory that a fork made, as on tmpfs.
 const ENTRY_SIZE: u64 = 20;
@@ -123,19 +123,38 @@ impl Tree {
             entered.attr.nlink += 1;
         }
         self.orphans.remove(&node);
-        self.serial += 1;
-        let (serial, stored) = (self.serial, Key::from(name));
-        self.put(KeyBuf::name(dir, name).key(), Record::Entry(Entry { node, kind, serial }));
-        self.put(KeyBuf::serial(dir, serial).key(), Record::Listed(stored.clone()));
-        self.put(KeyBuf::place(node).key(), Record::Place(dir, stored));
+        let covered = self.covered(dir, name);
+        self.put_entry(dir, name, Entry { node, kind, serial: 0, covered });
+        // The place of a file with several names is the first that it has still.
+        if self.place(node).is_none() {
+            self.put(KeyBuf::place(node).key(), Record::Place(dir, Key::from(name)));
+        }
         self.count(dir, is_dir, 1)
+    }
+
+    /// Returns the base's node of a name that the fork has changed.
+    fn covered(&self, dir: u64, name: &[u8]) -> Option<u64> {
+        match self.name(dir, name) {
+            Some(Record::Whiteout(node)) => Some(*node),
+            Some(Record::Entry(entry)) => entry.covered,
+            _ => None,
+        }
+    }
+
+    /// Gives a name a new place in listings and an entry.
+    fn put_entry(&mut self, dir: u64, name: &[u8], entry: Entry) {
+        self.serial += 1;
+        self.put(KeyBuf::name(dir, name).key(), Record::Entry(Entry { serial: self.serial, ..entry }));
+        self.put(KeyBuf::serial(dir, self.serial).key(), Record::Listed(Key::from(name)));
     }
 
     /// Removes a name of a node from a directory, and counts the link. `covered`: the base's node of the name.
     pub(crate) fn leave(&mut self, dir: u64, name: &[u8], node: u64, covered: Option<u64>) -> Result<(), Errno> {
         let key = KeyBuf::name(dir, name);
-        if let Some(Record::Entry(entry)) = self.take(&key) {
-            self.take(&KeyBuf::serial(dir, entry.serial));
+        let covered = self.covered(dir, name).or(covered);
+        self.take_name(dir, name);
+        if self.place(node).is_some_and(|(at, of)| at == dir && *of == *name) {
+            self.take(&KeyBuf::place(node));
         }
         if let Some(covered) = covered {
             self.put(key.key(), Record::Whiteout(covered));
@@ -147,6 +166,13 @@ impl Tree {
             self.orphans.insert(node);
         }
         self.count(dir, is_dir, -1)
+    }
+
+    /// Removes the record of a name.
+    fn take_name(&mut self, dir: u64, name: &[u8]) {
+        if let Some(Record::Entry(entry)) = self.take(&KeyBuf::name(dir, name)) {
+            self.take(&KeyBuf::serial(dir, entry.serial));
+        }
     }
 
     /// Ends a directory that left its directory for good: removes its records, but for its attributes.
@@ -206,6 +232,94 @@ impl Tree {
             Some(Record::Node(ended)) => Some(ended),
             _ => None,
         }
+    }
+
+    /// Returns a name of a node that the fork has made. Reads all records.
+    #[cold]
+    pub(crate) fn other_name(&self, number: u64) -> Option<(u64, Key)> {
+        let name = |(key, record): (&Key, &Record)| match (Part::of(key), record) {
+            (Some(Part::Name(dir, name)), Record::Entry(entry)) if entry.node == number => Some((dir, name.into())),
+            _ => None,
+        };
+        self.map.range(Bound::<&[u8]>::Unbounded).find_map(name)
+    }
+
+    /// Gives a name the record that it has in another tree.
+    pub(crate) fn set_name(&mut self, dir: u64, name: &[u8], record: Option<&Record>) {
+        let covered = self.covered(dir, name);
+        self.take_name(dir, name);
+        match record {
+            Some(Record::Entry(entry)) => {
+                self.put_entry(dir, name, Entry { covered: covered.or(entry.covered), ..*entry });
+            }
+            Some(record) => self.put(KeyBuf::name(dir, name).key(), record.clone()),
+            None => {}
+        }
+    }
+
+    /// Gives a node the record that it has in another tree.
+    pub(crate) fn set_node(&mut self, number: u64, node: Arc<Node>) {
+        self.orphans.remove(&number);
+        self.put(KeyBuf::node(number).key(), Record::Node(node));
+    }
+
+    /// Gives a node the place that it has in another tree.
+    pub(crate) fn set_place(&mut self, number: u64, dir: u64, name: Key) {
+        self.put(KeyBuf::place(number).key(), Record::Place(dir, name));
+    }
+
+    /// Removes a node that nothing uses.
+    pub(crate) fn take_node(&mut self, number: u64) {
+        self.orphans.insert(number);
+        self.end(number);
+    }
+
+    /// Takes all links of a node that a program may have open.
+    pub(crate) fn take_links(&mut self, number: u64) {
+        if let Ok(node) = self.node_mut(number) {
+            node.attr.nlink = 0;
+            self.orphans.insert(number);
+        }
+    }
+
+    /// Notes that a file of the base, `file`, has the state and the name of a node.
+    pub(crate) fn publish(&mut self, number: u64, (dir, name): (u64, &[u8]), file: Arc<PathRef>, attr: &Attr, at: u64) {
+        let Ok(node) = self.node_mut(number) else { return };
+        (node.base, node.stamp) = (Some(file), Some(Stamp::of(attr)));
+        let kind = node.attr.kind();
+        match self.name(dir, name) {
+            None if at != number => {
+                self.put_entry(dir, name, Entry { node: number, kind, serial: 0, covered: Some(at) });
+            }
+            _ => self.cover(dir, name, at),
+        }
+    }
+
+    /// Gives a file of the base that has changed an entry at its place, where it has none.
+    pub(crate) fn keep_name(&mut self, number: u64) {
+        let Some((dir, name)) = self.place(number) else { return };
+        let kind = self.node(number).filter(|node| node.attr.nlink > 0).map(|node| node.attr.kind());
+        if let (Some(kind), None) = (kind, self.name(dir, &name)) {
+            self.put_entry(dir, &name, Entry { node: number, kind, serial: 0, covered: Some(number) });
+        }
+    }
+
+    /// Notes the file of the base that has a name.
+    pub(crate) fn cover(&mut self, dir: u64, name: &[u8], node: u64) {
+        if let Some(Record::Entry(entry)) = self.map.get_mut(&*KeyBuf::name(dir, name)) {
+            entry.covered = Some(node);
+        }
+    }
+
+    /// Keeps a node of another tree without a name.
+    pub(crate) fn keep(&mut self, number: u64, node: &Node) {
+        let attr = Attr { nlink: 0, ..node.attr };
+        self.make(number, Node { attr, is_unnamed: false, ..node.clone() });
+    }
+
+    /// Gives new names places in listings behind all of another tree.
+    pub(crate) fn list_after(&mut self, other: &Self) {
+        self.serial = self.serial.max(other.serial);
     }
 
     /// Returns the tree as a new fork has it: no program has a file without a name open there.

@@ -91,6 +91,21 @@ impl Usage {
         take(&self.inodes, 1, self.limits.inodes)
     }
 
+    /// Counts an inode that is there already.
+    pub(crate) fn count_inode(&self) {
+        self.inodes.fetch_add(1, Relaxed);
+    }
+
+    /// Replaces the use, in one step of its fork: `ENOSPC`.
+    pub(crate) fn replace(&self, (bytes, inodes): (u64, u64)) -> Result<(), Errno> {
+        if bytes > self.limits.bytes || inodes > self.limits.inodes {
+            return Err(Errno::ENOSPC);
+        }
+        self.bytes.store(bytes, Relaxed);
+        self.inodes.store(inodes, Relaxed);
+        Ok(())
+    }
+
     /// Gives an inode back.
     pub(crate) fn give_inode(&self) {
         let _ = self.inodes.fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_sub(1)));

@@ -43,7 +43,9 @@ impl FreeItems {
     pub(super) fn add_groups(&mut self, groups: usize) {
         let len = self.words.len() + groups;
         self.words.resize(len, 0);
-        [&mut self.partial, &mut self.whole, &mut self.bare].into_iter().for_each(|set| set.make_room(len));
+        [&mut self.partial, &mut self.whole, &mut self.bare]
+            .into_iter()
+            .for_each(|set| set.words.resize(len.div_ceil(64), 0));
     }
 
     /// Items whose memory was returned.
@@ -117,10 +119,6 @@ struct GroupSet {
 }
 
 impl GroupSet {
-    fn make_room(&mut self, groups: usize) {
-        self.words.resize(groups.div_ceil(64), 0);
-    }
-
     /// Adds a group that is not in it.
     fn insert(&mut self, group: usize) {
         let at = group / 64;

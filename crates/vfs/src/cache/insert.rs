@@ -382,11 +382,13 @@ impl SuperBlock {
         self.release(dir, dentry, 0, 0);
     }
 
-    /// Drops the negative entries of a locked directory that is about to be removed.
+    /// Drops the negative and the expired entries of a locked directory that was removed.
     pub(crate) fn forget_children(&self, dir: &Dentry) {
         while let Some(child) = dir.first_child.get() {
             let hash = child.filed_hash_rcu(dir, self.key, &self.domain.read());
-            self.uncache(dir, child, hash);
+            if !self.prune(None, dir, child, hash) {
+                break;
+            }
         }
     }
 

@@ -189,11 +189,6 @@ impl Waits {
         self.debt.store(debt.saturating_sub(1), Relaxed);
         count >= MANY && debt == 0
     }
-
-    /// Notes the cost of sharding.
-    fn owe(&self) {
-        self.debt.store(WIDTH as u64 / 4, Relaxed);
-    }
 }
 
 impl ShardedDirs {
@@ -454,7 +449,8 @@ impl SuperBlock {
         if let Some(inode) = dir.inode().filter(|_| !self.is_evictable) {
             inode.set_sharded(false);
         }
-        slot.waits.owe();
+        // The cost of sharding.
+        slot.waits.debt.store(WIDTH as u64 / 4, Relaxed);
         slot.owner.set_option(None);
     }
 

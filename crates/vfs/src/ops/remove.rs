@@ -58,9 +58,15 @@ impl Context {
         })
     }
 
-    /// Returns whether the locked directory `dir` has no entries in the cache.
+    /// Checks that the locked directory `dir` has no entries in the cache, but for expired ones: the file system decides about
+    /// these.
     pub(crate) fn check_empty(&self, dir: &Dentry) -> Result<(), Errno> {
-        if dir.children.load(Relaxed) != 0 { Err(Errno::ENOTEMPTY) } else { Ok(()) }
+        let is_gone =
+            |entry: &&Dentry| !dir.object().is_complete() && !entry.object().is_negative() && entry.is_expired();
+        let gone =
+            || core::iter::successors(dir.first_child.get(), |entry| entry.sib_next.get()).filter(is_gone).count();
+        let children = dir.children.load(Relaxed);
+        if children != 0 && children as usize != gone() { Err(Errno::ENOTEMPTY) } else { Ok(()) }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Tests of forks as file systems.
 
 mod changes;
+mod commits;
 mod model;
+mod publish;
 mod races;
 mod suite;
 mod tree;

@@ -9,19 +9,27 @@ struct Pair {
     fork: Fork,
     tree: Context,
     model: Context,
+    /// The model at the beginning, and the use of the fork.
+    origin: (Context, (u64, u64)),
 }
 
 impl Pair {
     fn new(fork: Fork, model: Context) -> Self {
         let tree = Vfs::new(fork.file_system()).context();
-        Self { fork, tree, model }
+        let origin = (copied(&model), fork.usage());
+        Self { fork, tree, model, origin }
+    }
+
+    /// Returns the fork to its beginning.
+    fn roll_back(&mut self) {
+        self.fork.roll_back(None).expect("a rollback");
+        self.model = copied(&self.origin.0);
+        assert_eq!(self.fork.usage(), self.origin.1);
     }
 
     /// Returns a fork of the fork, and a copy of the model.
     fn fork(&self) -> Self {
-        let model = memory();
-        copy(&self.model, &model);
-        Self::new(self.fork.fork(ForkLimits::default()).expect("a fork"), model)
+        Self::new(self.fork.fork(ForkLimits::default()).expect("a fork"), copied(&self.model))
     }
 
     /// Shows the fork with an empty cache.
@@ -31,26 +39,9 @@ impl Pair {
 
     /// Does the same to both.
     fn act(&self, random: &mut fastrand::Rng, step: usize) {
-        let mut paths: Vec<String> = walk(&self.model).into_iter().map(|(path, _)| path).collect();
-        paths.sort();
-        let dirs: Vec<String> =
-            paths.iter().filter(|path| is_dir(&self.model, path)).cloned().chain([String::new()]).collect();
-        let old = || paths[0].clone();
-        let any =
-            |random: &mut fastrand::Rng| paths.get(random.usize(..paths.len().max(1))).cloned().unwrap_or_else(old);
-        let new = |random: &mut fastrand::Rng| {
-            let dir = &dirs[random.usize(..dirs.len())];
-            format!("{dir}/{}", ["f", "g", "h", "l", "b", "d", "n"][random.usize(..7)])
-        };
-        if paths.is_empty() {
-            return;
-        }
-        let (one, other, fresh) = (any(random), any(random), new(random));
-        let (kind, len, offset) = (random.usize(..12), random.usize(..9000), random.u64(..12000));
-        let flags = [RenameFlags::default(), RenameFlags::EXCHANGE, RenameFlags::NOREPLACE][random.usize(..3)];
-        let act = |context: &Context| act(context, kind, (&one, &other, &fresh), (len, offset, step as u8), flags);
-        let (expected, found) = (act(&self.model), act(&self.tree));
-        assert_eq!(expected, found, "step {step}: {kind} {one} {other} {fresh} {flags:?}");
+        let Some(act) = Act::random(&self.model, random, step) else { return };
+        let (expected, found) = (act.run(&self.model), act.run(&self.tree));
+        assert_eq!(expected, found, "step {step}: {act:?}");
     }
 
     fn check(&self, step: usize) {
@@ -73,6 +64,53 @@ fn brief(seen: &crate::tree::Seen) -> (u32, u32, u64, usize) {
 
 fn is_dir(context: &Context, path: &str) -> bool {
     context.attr(Base::CWD, path.as_bytes(), false).is_ok_and(|attr| attr.is_dir())
+}
+
+fn copied(model: &Context) -> Context {
+    let copied = memory();
+    copy(model, &copied);
+    copied
+}
+
+/// One change.
+#[derive(Debug)]
+pub(crate) struct Act {
+    kind: usize,
+    one: String,
+    other: String,
+    fresh: String,
+    len: usize,
+    offset: u64,
+    byte: u8,
+    flags: RenameFlags,
+}
+
+impl Act {
+    /// Returns a change of a tree; none, if it is empty.
+    pub(crate) fn random(tree: &Context, random: &mut fastrand::Rng, step: usize) -> Option<Self> {
+        let mut paths: Vec<String> = walk(tree).into_iter().map(|(path, _)| path).collect();
+        paths.sort();
+        let dirs: Vec<String> =
+            paths.iter().filter(|path| is_dir(tree, path)).cloned().chain([String::new()]).collect();
+        let any = |random: &mut fastrand::Rng| random.choice(&paths).cloned();
+        let (one, other) = (any(random)?, any(random)?);
+        let name = ["f", "g", "h", "l", "b", "d", "n"][random.usize(..7)];
+        let fresh = format!("{}/{name}", dirs[random.usize(..dirs.len())]);
+        let flags = [RenameFlags::default(), RenameFlags::EXCHANGE, RenameFlags::NOREPLACE][random.usize(..3)];
+        let (kind, len, offset) = (random.usize(..12), random.usize(..9000), random.u64(..12000));
+        Some(Self { kind, one, other, fresh, len, offset, byte: step as u8, flags })
+    }
+
+    /// Returns whether the change may move a directory.
+    pub(crate) fn is_move(&self) -> bool {
+        matches!(self.kind, 7 | 8)
+    }
+
+    /// Makes the change.
+    pub(crate) fn run(&self, context: &Context) -> Result<(), Errno> {
+        let (one, other, fresh) = (&*self.one, &*self.other, &*self.fresh);
+        act(context, self.kind, (one, other, fresh), (self.len, self.offset, self.byte), self.flags)
+    }
 }
 
 /// Makes one change.
@@ -116,6 +154,12 @@ fn run(base: Context, is_fixed: bool, seed: u64, steps: usize) {
             0 if pairs.len() < 6 => pairs.push(pairs[at].fork()),
             1 if pairs.len() > 1 => drop(pairs.swap_remove(at)),
             2 => pairs[at].remount(),
+            3 => pairs[at].roll_back(),
+            4 => {
+                let from = random.usize(..pairs.len());
+                pairs[at].fork.roll_back(Some(&pairs[from].fork)).expect("a rollback");
+                pairs[at].model = copied(&pairs[from].model);
+            }
             _ => pairs[at].act(&mut random, step),
         }
         if step % 50 == 0 {

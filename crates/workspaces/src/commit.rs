@@ -1,0 +1,347 @@
+//! A commit: the changes of a fork become changes of the tree that it was made from.
+//!
+//! # What it is
+//! A merge of three maps: the fork's tree now, its origin, and the parent's tree now. A record that only the fork changed
+//! replaces the parent's. Each name has its own record, so different names in one directory commute. The length and the links of
+//! a directory add up, and its times become the later ones. Everything else that both have changed is a conflict. The new tree is
+//! built aside, and checked: each changed file has a path. So nothing is added to a directory that the other side removed, and
+//! no directory is inside of itself.
+//!
+//! With a conflict nothing changes. A fork of the trunk is [published](crate::publish) to the base instead.
+//!
+//! # How it is locked
+//! The gate of the fork, then the gate of its parent, for the whole commit.
+
+use crate::diff::{Change, changes, node_of, path_of};
+use crate::record::{Key, Node, Part, Record};
+use crate::rollback::Stale;
+use crate::state::{Parent, State, count, give_back};
+use crate::tree::Tree;
+use crate::usage::Usage;
+use core::fmt;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use vfs::{Errno, Foreign};
+
+/// The options of a commit.
+///
+/// ```
+/// use lightfoot_workspaces::CommitOptions;
+///
+/// assert!(!CommitOptions::default().check_only);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CommitOptions {
+    /// Only look for conflicts.
+    pub check_only: bool,
+    /// Also publish set-user-ID and set-group-ID bits, devices, files of other owners, and extended attributes of the namespaces
+    /// `security` and `trusted`.
+    pub privileged: bool,
+}
+
+/// The result of a commit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Commit {
+    /// The parent has these changes now; with [`CommitOptions::check_only`]: would have.
+    Done(Vec<Change>),
+    /// The parent has none of the changes, for these reasons.
+    Conflicts(Vec<Conflict>),
+}
+
+/// A reason against a commit.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Conflict {
+    /// The path from the root of the fork, without a slash at the start.
+    pub path: Vec<u8>,
+    /// The kind of the conflict.
+    pub kind: ConflictKind,
+}
+
+/// The kind of a conflict.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ConflictKind {
+    /// The fork and the parent have given the name to different files, or one has removed it.
+    Name,
+    /// Both have changed the contents of the file.
+    Contents,
+    /// Both have changed the mode, the owner or the extended attributes.
+    Attributes,
+    /// One side has removed the file, or its directory, which the other side has changed.
+    Removed,
+    /// The file needs a privilege: it has a set-user-ID or set-group-ID bit, is a device, has another owner, or has attributes of
+    /// the system.
+    Privilege,
+    /// The base's directory cannot have the name: a commit keeps its files there.
+    Reserved,
+}
+
+impl fmt::Display for ConflictKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Name => "the name was changed here and in the parent",
+            Self::Contents => "the contents were changed here and in the parent",
+            Self::Attributes => "mode, owner or attributes were changed here and in the parent",
+            Self::Removed => "changed on one side and removed on the other",
+            Self::Privilege => "set-user-ID, device, owner or system attribute needs a privilege",
+            Self::Reserved => "the name is reserved for commits",
+        })
+    }
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "C {}: {}", Foreign::of(OsStr::from_bytes(&self.path)), self.kind)
+    }
+}
+
+/// Commits a fork to its parent.
+///
+/// # Errors
+/// `EINVAL`: it is the trunk; `ESTALE`: its parent was discarded; `ENOSPC`: the limits of the parent; the base's.
+pub(crate) fn commit(state: &State, options: CommitOptions) -> Result<Commit, Errno> {
+    match &state.parent {
+        Parent::Base => Err(Errno::EINVAL),
+        Parent::Trunk => crate::publish::publish(state, options),
+        Parent::Fork(parent) => {
+            let parent = parent.upgrade().ok_or(Errno::ESTALE)?;
+            merge_into(state, &parent, options)
+        }
+    }
+}
+
+fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<Commit, Errno> {
+    let _closed = state.close();
+    let (stale, done) = {
+        let _closed = parent.close();
+        let done = changes(state)?;
+        let (ours, origin, theirs) =
+            (state.tree.lock().clone(), state.origin.lock().0.clone(), parent.tree.lock().clone());
+        let usage = Usage::new(parent.usage.limits(), parent.usage.now());
+        let mut merge = Merge {
+            merged: theirs.clone(),
+            state,
+            parent,
+            ours: &ours,
+            origin: &origin,
+            theirs: &theirs,
+            usage: &usage,
+            conflicts: Vec::new(),
+        };
+        merge.run()?;
+        let Merge { merged, mut conflicts, .. } = merge;
+        if !conflicts.is_empty() {
+            conflicts.sort();
+            conflicts.dedup();
+            return Ok(Commit::Conflicts(conflicts));
+        }
+        usage.settle(theirs.bytes, merged.bytes);
+        if options.check_only {
+            return Ok(Commit::Done(done));
+        }
+        parent.usage.replace(usage.now())?;
+        let stale = Stale::between(&merged, &theirs);
+        *parent.tree.lock() = merged;
+        *state.origin.lock() = (ours, state.usage.now());
+        // The parent has the contents of this fork now.
+        state.begin_epoch();
+        (stale, done)
+    };
+    stale.mark(parent);
+    Ok(Commit::Done(done))
+}
+
+struct Merge<'m> {
+    merged: Tree,
+    state: &'m State,
+    parent: &'m State,
+    ours: &'m Tree,
+    origin: &'m Tree,
+    theirs: &'m Tree,
+    /// The use of the parent, as it will be.
+    usage: &'m Usage,
+    conflicts: Vec<Conflict>,
+}
+
+impl Merge<'_> {
+    fn run(&mut self) -> Result<(), Errno> {
+        let (ours, origin) = (self.ours, self.origin);
+        for (key, new, old) in ours.map.diff(&origin.map, Record::is_same) {
+            match Part::of(key) {
+                Some(Part::Name(dir, name)) => self.name((dir, name), new, old)?,
+                Some(Part::Node(number)) => self.node(number, new, old)?,
+                _ => {}
+            }
+        }
+        for (key, _, _) in ours.map.diff(&origin.map, Record::is_same) {
+            let Some(Part::Place(number)) = Part::of(key) else { continue };
+            let Some((dir, name)) = ours.place(number) else { continue };
+            if self.state.is_of(&self.merged, (dir, &name), number)? {
+                self.merged.set_place(number, dir, name);
+            }
+        }
+        self.check_paths()
+    }
+
+    fn conflict(&mut self, path: Option<Vec<u8>>, kind: ConflictKind) {
+        self.conflicts.push(Conflict { path: path.unwrap_or_default(), kind });
+    }
+
+    /// Returns a path of a node on one of the sides.
+    fn path(&self, number: u64) -> Option<Vec<u8>> {
+        [self.ours, self.theirs, self.origin].into_iter().find_map(|tree| {
+            let (dir, name) = tree.place(number)?;
+            path_of(self.state, tree, (dir, &name))
+        })
+    }
+
+    /// Merges a name that the fork has changed.
+    fn name(&mut self, (dir, name): (u64, &[u8]), new: Option<&Record>, old: Option<&Record>) -> Result<(), Errno> {
+        let their = self.theirs.name(dir, name);
+        // A name that the base shows through on one side is the base's on the other.
+        let is_shown = [new, old, their].iter().any(Option::is_none);
+        let base = if is_shown { self.state.covered_in(self.ours, dir, name)? } else { None };
+        let [our_node, old_node, their_node] = [new, old, their].map(|record| node_of(record, base));
+        let lives = |number: Option<u64>| {
+            number.is_some_and(|number| [self.ours, self.theirs].iter().any(|tree| is_alive(tree, number)))
+        };
+        // Both have removed the file.
+        let is_gone = our_node.is_none() && their_node.is_none() && !lives(old_node);
+        if our_node == old_node || is_gone {
+            return Ok(());
+        }
+        let path =
+            || path_of(self.state, self.ours, (dir, name)).or_else(|| path_of(self.state, self.theirs, (dir, name)));
+        if their_node != old_node {
+            let path = path();
+            self.conflict(path, ConflictKind::Name);
+            return Ok(());
+        }
+        if let Some(left) = old_node.filter(|left| !is_alive(self.ours, *left)) {
+            self.left(left)?;
+        }
+        self.merged.set_name(dir, name, new);
+        Ok(())
+    }
+
+    /// Merges the attributes and the contents of a node that the fork has changed.
+    fn node(&mut self, number: u64, new: Option<&Record>, old: Option<&Record>) -> Result<(), Errno> {
+        let ours = match new {
+            Some(Record::Node(node)) if node.attr.nlink > 0 => node.clone(),
+            _ => return self.left(number),
+        };
+        let Some(theirs) = self.theirs.node(number).filter(|node| node.attr.nlink > 0).cloned() else {
+            if old.is_some() {
+                let path = self.path(number);
+                self.conflict(path, ConflictKind::Removed);
+            }
+            count(self.usage, &ours);
+            self.merged.set_node(number, ours);
+            return Ok(());
+        };
+        match three_way(&ours, &*self.old(number, &ours)?, &theirs) {
+            Ok(merged) => {
+                give_back(self.usage, &theirs);
+                count(self.usage, &merged);
+                self.merged.set_node(number, Arc::new(merged));
+            }
+            Err(kind) => {
+                let path = self.path(number);
+                self.conflict(path, kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a node that the fork has removed, if the parent has its record.
+    fn left(&mut self, number: u64) -> Result<(), Errno> {
+        let Some(theirs) = self.merged.node(number).filter(|node| node.attr.nlink > 0).cloned() else { return Ok(()) };
+        let old = self.old(number, &theirs)?;
+        if theirs.attr.nlink != old.attr.nlink || !theirs.looks_like(&old) {
+            let path = self.path(number);
+            self.conflict(path, ConflictKind::Removed);
+        } else if self.parent.is_open(number) {
+            self.merged.take_links(number);
+        } else {
+            give_back(self.usage, &theirs);
+            self.merged.take_node(number);
+        }
+        Ok(())
+    }
+
+    /// Returns a node as it was before both sides changed it.
+    fn old(&self, number: u64, changed: &Node) -> Result<Arc<Node>, Errno> {
+        match (self.origin.node(number), &changed.base) {
+            (Some(old), _) => Ok(old.clone()),
+            (None, Some(base)) => Node::of_base(base.clone(), number).map(Arc::new),
+            (None, None) => Err(Errno::ESTALE),
+        }
+    }
+
+    /// Checks that each name that one side has changed has a path, and each file that the fork has changed a name.
+    fn check_paths(&mut self) -> Result<(), Errno> {
+        let (merged, root) = (core::mem::take(&mut self.merged), self.state.root);
+        let mut lost = Vec::new();
+        for side in [self.ours, self.theirs] {
+            for (key, record, _) in side.map.diff(&self.origin.map, Record::is_same) {
+                let (place, is_lost) = match (Part::of(key), record) {
+                    (Some(Part::Name(dir, name)), Some(Record::Entry(_))) => {
+                        ((dir, Key::from(name)), !self.state.is_reached(&merged, dir)?)
+                    }
+                    (Some(Part::Node(number)), Some(Record::Node(node))) if node.attr.nlink > 0 && number != root => {
+                        let Some(place) = self.state.name_of(side, number)? else { continue };
+                        (place, self.state.name_of(&merged, number)?.is_none())
+                    }
+                    _ => continue,
+                };
+                // A name in a directory that its own side has removed is not lost now.
+                if is_lost && self.state.is_reached(side, place.0)? {
+                    lost.extend(path_of(self.state, side, (place.0, &place.1)));
+                }
+            }
+        }
+        self.merged = merged;
+        lost.into_iter().for_each(|path| self.conflict(Some(path), ConflictKind::Removed));
+        Ok(())
+    }
+}
+
+/// Returns whether a node has a name in a tree.
+fn is_alive(tree: &Tree, number: u64) -> bool {
+    tree.node(number).is_some_and(|node| node.attr.nlink > 0)
+}
+
+/// Returns one of three values: the one that changed. `None`: both changed, to different values.
+fn either<T: PartialEq + Clone>(ours: &T, old: &T, theirs: &T) -> Option<T> {
+    if ours == old || ours == theirs { Some(theirs.clone()) } else { (theirs == old).then(|| ours.clone()) }
+}
+
+/// Merges two states of a node.
+fn three_way(ours: &Node, old: &Node, theirs: &Node) -> Result<Node, ConflictKind> {
+    let rights = |node: &Node| (node.attr.mode, node.attr.uid, node.attr.gid);
+    let (mode, uid, gid) = either(&rights(ours), &rights(old), &rights(theirs)).ok_or(ConflictKind::Attributes)?;
+    let xattrs = either(&ours.xattrs, &old.xattrs, &theirs.xattrs).ok_or(ConflictKind::Attributes)?;
+    let is_changed = |node: &Node| !node.has_contents_of(old);
+    let from = match (is_changed(ours), is_changed(theirs)) {
+        (true, true) if !ours.has_contents_of(theirs) => return Err(ConflictKind::Contents),
+        (true, _) => ours,
+        _ => theirs,
+    };
+    let by = |of: fn(&Node) -> u64| of(theirs).saturating_add_signed(of(ours) as i64 - of(old) as i64);
+    let size = if ours.attr.is_dir() { by(|node| node.attr.size) } else { from.attr.size };
+    let nlink = u32::try_from(by(|node| node.attr.nlink.into())).unwrap_or(u32::MAX);
+    let later = |of: fn(&Node) -> i64| of(ours).max(of(theirs));
+    let attr = vfs::Attr {
+        mode,
+        uid,
+        gid,
+        size,
+        nlink,
+        blocks: from.attr.blocks,
+        atime: later(|node| node.attr.atime),
+        mtime: if ours.attr.is_dir() { later(|node| node.attr.mtime) } else { from.attr.mtime },
+        ctime: later(|node| node.attr.ctime),
+        ..theirs.attr
+    };
+    Ok(Node { attr, xattrs, contents: from.contents.clone(), ..theirs.clone() })
+}

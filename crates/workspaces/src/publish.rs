@@ -1,0 +1,401 @@
+//! Publishing: the changes of a fork of the trunk become changes of the base.
+//!
+//! # What it is
+//! 1. Each name and each file that the fork has changed is checked: if another program has changed it in the base since the fork's
+//!    first change of it, that is a conflict, and nothing happens.
+//! 2. New files, directories and contents are prepared in a directory of the base, on the same file system ([`staging`]).
+//! 3. The steps are written to a journal, and taken: removed and moved objects leave their places, deepest first; then new and moved
+//!    objects take theirs, shallowest first; then attributes change ([`journal`]). A failure undoes all steps.
+//!
+//! A file whose contents changed is exchanged for a new file, so each program reads the old or the new one; a file with several names
+//! is overwritten. All paths are taken from the root of the base without following links.
+//!
+//! Other forks see the new files where they have changed nothing, as they see changes of other programs.
+
+mod journal;
+mod staging;
+
+pub use journal::Recovered;
+pub(crate) use journal::{STAGING, recover};
+
+use crate::commit::{Commit, CommitOptions, Conflict, ConflictKind};
+use crate::diff::{changes, path_of};
+use crate::record::{Key, Node, Part, Record, Stamp};
+use crate::rollback::Stale;
+use crate::state::State;
+use crate::tree::Tree;
+use journal::{Failed, Found, Path, Step, Target, found};
+use staging::Staging;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use vfs::{Errno, S_IFBLK, S_IFCHR};
+
+/// A name of the base that changes.
+struct Name {
+    /// The path after the commit, and the path before.
+    path: Path,
+    from: Path,
+    new: Option<u64>,
+    /// The file that has the name in the base: its node and its state.
+    old: Option<(u64, vfs::Attr)>,
+}
+
+/// A file of the base that changes in its place.
+struct Changed {
+    number: u64,
+    node: Arc<Node>,
+    path: Path,
+}
+
+/// A file with a record, as the base has it after the commit.
+struct File {
+    number: u64,
+    dir: u64,
+    name: Key,
+    path: Path,
+}
+
+struct Plan<'p> {
+    state: &'p State,
+    tree: &'p Tree,
+    origin: Tree,
+    target: Target<'p>,
+    options: CommitOptions,
+    names: Vec<Name>,
+    changed: Vec<Changed>,
+    files: Vec<File>,
+    /// Names that the fork has changed.
+    entries: Vec<File>,
+    stale: Stale,
+    conflicts: Vec<Conflict>,
+}
+
+/// Commits a fork of the trunk to the base.
+///
+/// # Errors
+/// `EBUSY`: another commit runs, or was cut off; the base's.
+pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, Errno> {
+    let (stale, done, replaced) = {
+        let _closed = state.close();
+        let done = changes(state)?;
+        let tree = state.tree.lock().clone();
+        let target = Target(&state.shared.lower);
+        let origin = state.origin.lock().0.clone();
+        let mut plan = Plan {
+            state,
+            tree: &tree,
+            origin,
+            target,
+            options,
+            names: Vec::new(),
+            changed: Vec::new(),
+            files: Vec::new(),
+            entries: Vec::new(),
+            stale: Stale::default(),
+            conflicts: Vec::new(),
+        };
+        plan.make()?;
+        if !plan.conflicts.is_empty() {
+            plan.conflicts.sort();
+            plan.conflicts.dedup();
+            return Ok(Commit::Conflicts(plan.conflicts));
+        }
+        if options.check_only || (plan.names.is_empty() && plan.changed.is_empty()) {
+            return Ok(Commit::Done(done));
+        }
+        target.begin()?;
+        let taken =
+            plan.steps().map_err(|errno| Failed { path: Vec::new(), errno }).and_then(|steps| target.run(&steps));
+        // A later commit, or a recovery, removes files that stay.
+        let _ended = target.end_if_settled();
+        match taken {
+            Ok(()) => {}
+            Err(_) if plan.stamp().is_err() => return Err(Errno::EIO),
+            Err(Failed { path, errno: Errno::ESTALE | Errno::EEXIST | Errno::ENOENT }) if !path.is_empty() => {
+                return Ok(Commit::Conflicts(vec![Conflict { path, kind: ConflictKind::Name }]));
+            }
+            Err(Failed { errno, .. }) => return Err(errno),
+        }
+        let stale = core::mem::take(&mut plan.stale);
+        plan.settle()?;
+        let files = plan.changed.iter().map(|changed| changed.number);
+        let replaced: Vec<u64> =
+            files.filter(|number| tree.node(*number).is_some_and(|node| !node.attr.is_dir())).collect();
+        (stale, done, replaced)
+    };
+    for other in state.shared.others(state) {
+        replaced.iter().for_each(|number| other.keep_name(*number));
+        stale.mark(&other);
+    }
+    Ok(Commit::Done(done))
+}
+
+impl Plan<'_> {
+    fn make(&mut self) -> Result<(), Errno> {
+        let (tree, origin) = (self.tree, self.origin.clone());
+        for (key, new, old) in tree.map.diff(&origin.map, Record::is_same) {
+            match (Part::of(key), new) {
+                (Some(Part::Name(dir, name)), Some(record)) => self.name((dir, name), record)?,
+                (Some(Part::Node(number)), Some(Record::Node(node))) if node.attr.nlink > 0 => {
+                    let old = if let Some(Record::Node(old)) = old { Some(&**old) } else { None };
+                    self.node(number, node, old)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn conflict(&mut self, path: &[u8], kind: ConflictKind) {
+        self.conflicts.push(Conflict { path: path.to_vec(), kind });
+    }
+
+    /// Plans a name that the fork has changed, if its directory is in the base.
+    fn name(&mut self, (dir, name): (u64, &[u8]), record: &Record) -> Result<(), Errno> {
+        let Some(path) = path_of(self.state, self.tree, (dir, name)) else { return Ok(()) };
+        if !self.state.is_reached(self.tree, dir)? {
+            return Ok(());
+        }
+        if let Record::Entry(entry) = record {
+            let (number, name) = (entry.node, name.into());
+            self.entries.push(File { number, dir, name, path: path.clone() });
+        }
+        let Some(base) = self.state.base_in(self.tree, dir)? else { return Ok(()) };
+        let (new, expected) = match record {
+            Record::Entry(entry) => (Some(entry.node), entry.covered),
+            Record::Whiteout(node) => (None, Some(*node)),
+            _ => return Ok(()),
+        };
+        if path.split(|byte| *byte == b'/').next() == Some(STAGING) {
+            self.conflict(&path, ConflictKind::Reserved);
+            return Ok(());
+        }
+        if base.attr_anew()?.nlink == 0 {
+            self.conflict(&path, ConflictKind::Removed);
+            return Ok(());
+        }
+        let old = match self.state.shared.lower.find(&base, name) {
+            Ok(found) => {
+                let attr = found.attr_anew()?;
+                if attr.nlink == 0 {
+                    // Another program has removed or replaced it lately.
+                    self.conflict(&path, ConflictKind::Name);
+                    return Ok(());
+                }
+                Some((self.state.number(attr.ino), attr))
+            }
+            Err(Errno::ENOENT) => None,
+            Err(errno) => return Err(errno),
+        };
+        let actual = old.map(|(number, _)| number);
+        if actual != expected && (actual.is_some() || new.is_some()) {
+            self.conflict(&path, if actual.is_some() { ConflictKind::Name } else { ConflictKind::Removed });
+        } else if new != actual {
+            self.stale.name(dir, name);
+            let from = journal::join(&self.state.shared.lower.path(&base), name);
+            self.names.push(Name { path, from, new, old });
+        }
+        Ok(())
+    }
+
+    /// Plans the contents and attributes of a node that the fork has changed.
+    fn node(&mut self, number: u64, node: &Arc<Node>, old: Option<&Node>) -> Result<(), Errno> {
+        let staging = Staging::new(self.state, self.tree, self.target);
+        let path = if number == self.state.root {
+            Vec::new()
+        } else {
+            let Some((dir, name)) = self.state.name_of(self.tree, number)? else {
+                // A name that the base alone has, and no program has looked up.
+                if let Some(base) = node.base.as_ref().filter(|_| staging.has_changed_contents(number, node)) {
+                    let path = self.state.shared.lower.path(base);
+                    self.conflict(&path, ConflictKind::Removed);
+                }
+                return Ok(());
+            };
+            let Some(path) = path_of(self.state, self.tree, (dir, &name)) else { return Ok(()) };
+            self.files.push(File { number, dir, name, path: path.clone() });
+            path
+        };
+        let (Some(base), Some(stamp)) = (&node.base, &node.stamp) else {
+            self.check_rights(&path, node);
+            return Ok(());
+        };
+        let contents = staging.has_changed_contents(number, node);
+        let then = match old {
+            Some(old) => (old.attr.mode, old.attr.uid, old.attr.gid, old.xattrs.clone(), old.attr.mtime),
+            None => {
+                let (mode, uid, gid) = stamp.rights;
+                (mode, uid, gid, None, stamp.times.0)
+            }
+        };
+        let mtime = if node.attr.is_dir() { then.4 } else { node.attr.mtime };
+        let now = (node.attr.mode, node.attr.uid, node.attr.gid, node.xattrs.clone(), mtime);
+        if !contents && now == then {
+            return Ok(());
+        }
+        let attr = base.attr_anew()?;
+        if attr.nlink == 0 {
+            self.conflict(&path, ConflictKind::Removed);
+        } else if Stamp::of(&attr) != *stamp {
+            self.conflict(&path, if contents { ConflictKind::Contents } else { ConflictKind::Attributes });
+        }
+        self.check_rights(&path, node);
+        self.stale.node(number);
+        if let Some((dir, name)) = self.tree.place(number) {
+            self.stale.name(dir, &name);
+        }
+        self.changed.push(Changed { number, node: node.clone(), path });
+        Ok(())
+    }
+
+    /// Checks that a file needs no privilege.
+    fn check_rights(&mut self, path: &[u8], node: &Node) {
+        let kind = node.attr.kind();
+        let is_same = node.stamp.is_some_and(|stamp| stamp.rights == (node.attr.mode, node.attr.uid, node.attr.gid));
+        let root = self.state.shared.lower.root().attr().unwrap_or_default();
+        let is_owned = [root.uid, self.state.shared.lower.user()].contains(&node.attr.uid);
+        let is_system = |name: &[u8]| name.starts_with(b"security.") || name.starts_with(b"trusted.");
+        let has_system = node.xattrs.iter().any(|xattrs| xattrs.keys().any(|name| is_system(name)));
+        let needs =
+            !is_owned || node.attr.mode & 0o6000 != 0 && !node.attr.is_dir() || matches!(kind, S_IFBLK | S_IFCHR);
+        if !self.options.privileged && ((needs && !is_same) || has_system) {
+            self.conflict(path, ConflictKind::Privilege);
+        }
+    }
+
+    /// Prepares all files, and returns the steps.
+    fn steps(&mut self) -> Result<Vec<Step>, Errno> {
+        let mut staging = Staging::new(self.state, self.tree, self.target);
+        let (mut places, mut leaving) = (Vec::new(), HashMap::<Path, Found>::new());
+        for name in &self.names {
+            let is_dir = name.new.is_some_and(|number| staging.is_base_dir(number));
+            let old = name.old.map(|(_, attr)| attr);
+            let Some(number) = name.new else {
+                leaving.extend(old.map(|attr| (name.from.clone(), found(&attr))));
+                continue;
+            };
+            if is_dir {
+                staging.moved.push((number, name.path.clone()));
+                leaving.extend(old.map(|attr| (name.from.clone(), found(&attr))));
+                continue;
+            }
+            let at = staging.path();
+            staging.node(number, &at, &name.path)?;
+            let made = found(&self.target.attr(&at)?);
+            let is_made_dir = self.tree.node(number).is_some_and(|node| node.attr.is_dir());
+            match old.filter(|attr| !attr.is_dir() && !is_made_dir) {
+                Some(attr) => places.push((
+                    name.path.clone(),
+                    Step::Swap { staged: at, at: name.path.clone(), ino: made.0, found: found(&attr) },
+                )),
+                None => {
+                    leaving.extend(old.map(|attr| (name.from.clone(), found(&attr))));
+                    places.push((name.path.clone(), Step::Move { from: at, to: name.path.clone(), found: made }));
+                }
+            }
+        }
+        // Directories of the base that move: out of the way first, since one may take the place of another.
+        for (number, place) in core::mem::take(&mut staging.moved) {
+            let base = self.state.base_in(self.tree, number)?.ok_or(Errno::ESTALE)?;
+            let (from, found) = (self.target.0.path(&base), found(&base.attr_anew()?));
+            leaving.insert(from.clone(), found);
+            places.push((place.clone(), Step::Move { from, to: place, found }));
+        }
+        let mut steps = self.leave(leaving, &mut places, &mut staging);
+        places.sort_by_key(|(path, _)| depth(path));
+        steps.extend(places.into_iter().map(|(_, step)| step));
+        let named: HashSet<u64> = self.names.iter().filter_map(|name| name.new).collect();
+        for Changed { number, node, path } in &self.changed {
+            let contents = staging.has_changed_contents(*number, node);
+            if contents && staging.is_replaced(*number, node) {
+                if named.contains(number) || !self.is_in_place(*number)? {
+                    continue;
+                }
+                let staged = staging.path();
+                staging.node(*number, &staged, path)?;
+                let old = node.base.as_ref().ok_or(Errno::ESTALE)?.attr_anew()?;
+                let ino = self.target.attr(&staged)?.ino;
+                steps.push(Step::Swap { staged, at: path.clone(), ino, found: found(&old) });
+                continue;
+            }
+            if contents {
+                steps.push(staging.overwrite(node, path.clone())?);
+            }
+            steps.push(staging.change(node, path.clone())?);
+        }
+        Ok(steps)
+    }
+
+    /// Takes new stamps after steps that were undone, which change times in the base.
+    fn stamp(&self) -> Result<(), Errno> {
+        let mut tree = self.state.tree.lock();
+        for File { number, .. } in &self.files {
+            let node = tree.node_mut(*number)?;
+            if let Some(base) = &node.base {
+                node.stamp = Some(Stamp::of(&base.attr_anew()?));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes in the fork's records that the base has the changes now.
+    fn settle(&self) -> Result<(), Errno> {
+        let (state, tree) = (self.state, self.tree);
+        let mut new = tree.clone();
+        for (key, record, _) in tree.map.diff(&self.origin.map, Record::is_same) {
+            if let (Some(Part::Name(dir, name)), Some(Record::Whiteout(_))) = (Part::of(key), record) {
+                new.set_name(dir, name, None);
+            }
+        }
+        for File { dir, name, path, .. } in &self.entries {
+            new.cover(*dir, name, state.number(self.target.attr(path)?.ino));
+        }
+        for File { number, dir, name, path } in &self.files {
+            if tree.node(*number).is_some_and(|node| node.base.is_none()) {
+                state.usage.give_inode();
+            }
+            let held = self.target.hold(path)?;
+            let attr = held.attr_anew()?;
+            new.publish(*number, (*dir, name), Arc::new(held), &attr, state.number(attr.ino));
+        }
+        state.usage.settle(tree.bytes, new.bytes);
+        *state.origin.lock() = (new.clone(), state.usage.now());
+        *state.tree.lock() = new;
+        // The next write to a file is a change of its contents.
+        state.begin_epoch();
+        Ok(())
+    }
+
+    /// Returns whether a file whose contents changed is not in a directory that is prepared anyway.
+    fn is_in_place(&self, number: u64) -> Result<bool, Errno> {
+        let Some((dir, _)) = self.state.name_of(self.tree, number)? else { return Ok(false) };
+        Ok(self.state.base_in(self.tree, dir)?.is_some())
+    }
+
+    /// Returns the steps that move objects out of the way, and corrects the steps that move them to their places.
+    fn leave(
+        &self,
+        leaving: HashMap<Path, Found>,
+        places: &mut [(Path, Step)],
+        staging: &mut Staging<'_>,
+    ) -> Vec<Step> {
+        let mut leaving: Vec<(Path, Found)> = leaving.into_iter().collect();
+        leaving.sort_by_key(|(path, _)| (core::cmp::Reverse(depth(path)), path.clone()));
+        let step = |(from, found): (Path, Found)| {
+            let to = staging.path();
+            for (_, place) in places.iter_mut() {
+                if let Step::Move { from: at, .. } = place
+                    && *at == from
+                {
+                    at.clone_from(&to);
+                }
+            }
+            Step::Move { from, to, found }
+        };
+        leaving.into_iter().map(step).collect()
+    }
+}
+
+fn depth(path: &[u8]) -> usize {
+    path.iter().filter(|byte| **byte == b'/').count()
+}

@@ -1,0 +1,175 @@
+//! The files of a commit to the base, prepared beside their places.
+
+use super::journal::{Attributes, Path, Step, Target, found, join, staged};
+use crate::record::{Node, Record};
+use crate::state::State;
+use crate::tree::Tree;
+use std::collections::HashMap;
+use vfs::{Errno, OpenFile, S_IFDIR, S_IFLNK, S_IFREG};
+
+/// See the [module documentation](self).
+pub(super) struct Staging<'s> {
+    pub(super) state: &'s State,
+    pub(super) tree: &'s Tree,
+    pub(super) target: Target<'s>,
+    next: u64,
+    /// The prepared file of a node, for its other names.
+    first: HashMap<u64, Path>,
+    /// Directories of the base that move into a new directory: node, and path from the root of the base.
+    pub(super) moved: Vec<(u64, Path)>,
+}
+
+/// Returns the attributes of a node, as a commit gives them to its file.
+pub(super) fn attributes(node: &Node) -> Attributes {
+    Attributes {
+        mode: node.attr.mode,
+        owner: (node.attr.uid, node.attr.gid),
+        mtime: node.attr.mtime,
+        xattrs: node.xattrs.as_ref().map(|xattrs| (**xattrs).clone()),
+    }
+}
+
+impl<'s> Staging<'s> {
+    pub(super) fn new(state: &'s State, tree: &'s Tree, target: Target<'s>) -> Self {
+        Self { state, tree, target, next: 0, first: HashMap::new(), moved: Vec::new() }
+    }
+
+    /// Returns a new path in the directory of the commit.
+    pub(super) fn path(&mut self) -> Path {
+        self.next += 1;
+        staged(&self.next.to_string())
+    }
+
+    /// Prepares a node, which will be at `place`. Not for directories of the base.
+    pub(super) fn node(&mut self, number: u64, at: &[u8], place: &[u8]) -> Result<(), Errno> {
+        let node = self.tree.node(number).cloned();
+        if let Some(first) = self.first.get(&number) {
+            return self.target.link(&self.target.hold(first)?, at);
+        }
+        let Some(node) = node.filter(|node| node.base.is_none() || self.is_replaced(number, node)) else {
+            let file = self.state.base_in(self.tree, number)?.ok_or(Errno::ESTALE)?;
+            return self.target.link(&file, at);
+        };
+        match node.attr.kind() {
+            S_IFDIR => {
+                self.target.make_dir(at)?;
+                for (name, child) in self.children(number) {
+                    let place = join(place, &name);
+                    if self.is_base_dir(child) {
+                        self.moved.push((child, place));
+                    } else {
+                        self.node(child, &join(at, &name), &place)?;
+                    }
+                }
+            }
+            S_IFREG => {
+                let file = self.target.create(at)?;
+                self.contents(&node, &file)?;
+                file.sync(false)?;
+            }
+            S_IFLNK => self.target.symlink(node.link_body.as_deref().unwrap_or_default(), at)?,
+            _ => self.target.make_node(at, node.attr.mode, node.attr.rdev)?,
+        }
+        self.target.set(at, &attributes(&node))?;
+        if !node.attr.is_dir() {
+            self.first.insert(number, at.to_vec());
+        }
+        Ok(())
+    }
+
+    fn children(&self, dir: u64) -> Vec<(Path, u64)> {
+        let child = |(name, record): (&[u8], &Record)| match record {
+            Record::Entry(entry) => Some((name.to_vec(), entry.node)),
+            _ => None,
+        };
+        self.tree.names(dir).filter_map(child).collect()
+    }
+
+    /// Returns whether a node is a directory of the base.
+    pub(super) fn is_base_dir(&self, number: u64) -> bool {
+        match self.tree.node(number) {
+            Some(node) => node.base.is_some() && node.attr.is_dir(),
+            None => self
+                .state
+                .base_in(self.tree, number)
+                .ok()
+                .flatten()
+                .is_some_and(|base| base.attr().is_ok_and(|attr| attr.is_dir())),
+        }
+    }
+
+    /// Returns whether a new file replaces the file of the base: its contents have changed, and it had and has one name.
+    pub(super) fn is_replaced(&self, number: u64, node: &Node) -> bool {
+        let is_one = node.base.as_ref().is_some_and(|base| base.attr().is_ok_and(|attr| attr.nlink == 1));
+        is_one && node.attr.nlink == 1 && self.has_changed_contents(number, node)
+    }
+
+    /// Returns whether the contents have changed since the origin.
+    pub(super) fn has_changed_contents(&self, number: u64, node: &Node) -> bool {
+        let origin = self.state.origin.lock().0.node(number).cloned();
+        node.contents.is_some() && origin.is_none_or(|origin| !origin.has_contents_of(node))
+    }
+
+    /// Writes the contents of a node to a new file.
+    pub(super) fn contents(&self, node: &Node, to: &OpenFile) -> Result<(), Errno> {
+        let Some(contents) = &node.contents else { return to.set_len(node.attr.size) };
+        let base = node.base.as_ref().map(|base| self.state.shared.lower.open(base)).transpose()?;
+        let contents = contents.state.read();
+        let shown = contents.shown_len().min(node.attr.size);
+        let mut done = 0;
+        if let Some(base) = base {
+            while done < shown {
+                match base.copy_to(done, to, done, shown - done)? {
+                    0 => return Err(Errno::ESTALE),
+                    copied => done += copied,
+                }
+            }
+        }
+        for (at, page) in contents.pages_below(node.attr.size) {
+            let len = (node.attr.size - at).min(page.len() as u64) as usize;
+            let mut written = 0;
+            while written < len {
+                written += to.write_at(at + written as u64, &page[written..len])?.0;
+            }
+        }
+        to.set_len(node.attr.size)
+    }
+
+    /// Returns the steps that replace the contents of a file with several names.
+    pub(super) fn overwrite(&mut self, node: &Node, at: Path) -> Result<Step, Errno> {
+        let (from, before) = (self.path(), self.path());
+        let file = self.target.create(&from)?;
+        self.contents(node, &file)?;
+        file.sync(false)?;
+        let base = node.base.as_ref().ok_or(Errno::ESTALE)?;
+        let old = self.target.0.open(base)?;
+        let (saved, attr) = (self.target.create(&before)?, old.attr()?);
+        let mut done = 0;
+        while done < attr.size {
+            match old.copy_to(done, &saved, done, attr.size - done)? {
+                0 => break,
+                copied => done += copied,
+            }
+        }
+        saved.sync(false)?;
+        Ok(Step::Overwrite { from, at, before, found: found(&attr) })
+    }
+
+    /// Returns the step that changes the attributes of a file of the base.
+    pub(super) fn change(&self, node: &Node, at: Path) -> Result<Step, Errno> {
+        let base = node.base.as_ref().ok_or(Errno::ESTALE)?;
+        let attr = base.attr_anew()?;
+        let mut new = attributes(node);
+        let lower = self.target.0;
+        let value = |name: Box<[u8]>| lower.xattr(base, &name).map(|value| (name, value));
+        let xattrs = match &new.xattrs {
+            Some(_) => Some(lower.xattr_names(base)?.into_iter().map(value).collect::<Result<_, _>>()?),
+            None => None,
+        };
+        let old = Attributes { mode: attr.mode, owner: (attr.uid, attr.gid), mtime: attr.mtime, xattrs };
+        if attr.is_dir() {
+            new.mtime = attr.mtime;
+        }
+        Ok(Step::Change { at, new, old })
+    }
+}

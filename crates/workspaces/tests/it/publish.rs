@@ -1,0 +1,280 @@
+//! Commits to the base.
+
+use crate::model::Act;
+use crate::tree::{fill, read, seen, write};
+use lightfoot_workspaces::{Commit, CommitOptions, Fork, ForkLimits, Recovered};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use testkit::{Fault, Faults, Plan};
+use vfs::{Base, Context, Errno, PathAt, RenameFlags, S_IFCHR, SetAttr, Vfs};
+
+fn host(dir: &Path) -> Vfs {
+    Vfs::new(hostfs::HostFs::new(dir, &hostfs::HostOptions::default()).expect("a directory"))
+}
+
+fn fork_of(base: &Vfs, is_fixed: bool) -> (Fork, Context) {
+    let trunk = Fork::over(base.context(), is_fixed).expect("a trunk");
+    let fork = trunk.fork(ForkLimits::default()).expect("a fork");
+    let context = Vfs::new(fork.file_system()).context();
+    (fork, context)
+}
+
+fn commit(fork: &Fork) -> Result<usize, Vec<String>> {
+    match fork.commit(CommitOptions::default()).expect("a commit") {
+        Commit::Done(changes) => Ok(changes.len()),
+        Commit::Conflicts(conflicts) => Err(conflicts.iter().map(ToString::to_string).collect()),
+    }
+}
+
+/// Makes random changes in a fork, and commits them, some times.
+fn run(base: &Vfs, is_fixed: bool, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (fork, context) = fork_of(base, is_fixed);
+    for round in 0..4 {
+        let mut acts = Vec::new();
+        for step in 0..random.usize(..30) {
+            if let Some(act) = Act::random(&context, &mut random, step) {
+                let done = act.run(&context);
+                acts.push((act, done));
+            }
+        }
+        let expected = seen(&context);
+        let done = commit(&fork);
+        assert!(done.is_ok(), "seed {seed}, round {round}: {done:?} {acts:?}");
+        let found = seen(&base.context());
+        for path in expected.keys().chain(found.keys()) {
+            let brief = |tree: &std::collections::BTreeMap<String, crate::tree::Seen>| {
+                tree.get(path).map(|seen| (seen.0, seen.1, seen.2, seen.3.first().copied()))
+            };
+            assert_eq!(brief(&found), brief(&expected), "seed {seed}, round {round}: {path} {acts:?}");
+        }
+        assert!(found == expected, "seed {seed}, round {round}: contents {acts:?}");
+        assert!(seen(&context) == expected, "seed {seed}, round {round}: the fork has changed");
+        assert_eq!(fork.changes(), Ok(Vec::new()));
+        let (_, fresh) = fork_of(base, is_fixed);
+        assert!(seen(&fresh) == expected, "seed {seed}, round {round}: a new fork differs");
+    }
+}
+
+#[test]
+fn a_tree_in_memory_gets_the_changes_of_its_fork() {
+    for seed in 0..100 {
+        let base = Vfs::new(ramfs::RamFs::new());
+        fill(&base.context());
+        run(&base, seed % 2 == 0, seed);
+    }
+}
+
+#[test]
+fn a_host_directory_gets_the_changes_of_its_fork() {
+    for seed in 0..60 {
+        let dir = tempfile::tempdir().expect("a directory");
+        let base = host(dir.path());
+        fill(&base.context());
+        run(&base, seed % 2 == 0, seed);
+        assert!(!dir.path().join(".lightfoot-commit").exists());
+        // The host has the same as the base's cache.
+        assert!(seen(&host(dir.path()).context()) == seen(&base.context()), "seed {seed}");
+    }
+}
+
+/// Makes a directory with files, and a fork of it with random changes, whose base fails as the plan says.
+fn faulty(dir: &Path, seed: u64) -> (Fork, Context, Arc<Plan>) {
+    fill(&host(dir).context());
+    let fs = hostfs::HostFs::new(dir, &hostfs::HostOptions::default()).expect("a directory");
+    let (fs, plan) = Faults::of(Box::new(fs));
+    let (fork, context) = fork_of(&Vfs::new(fs), false);
+    let mut random = fastrand::Rng::with_seed(seed);
+    for step in 0..20 {
+        if let Some(act) = Act::random(&context, &mut random, step) {
+            let _ = act.run(&context);
+        }
+    }
+    (fork, context, plan)
+}
+
+/// The calls that change the base.
+const CHANGES: [&str; 12] = [
+    "create",
+    "link",
+    "unlink",
+    "rename",
+    "set_attr",
+    "write",
+    "set_len",
+    "copy_range",
+    "sync",
+    "set_xattr",
+    "remove_xattr",
+    "allocate",
+];
+
+/// Fails changing calls from the one with this number on; only that one, if `is_once`.
+fn fail_at(plan: &Plan, number: u64, is_once: bool) {
+    let count = AtomicU64::new(0);
+    plan.set(move |call| {
+        let now = if CHANGES.contains(&call.method) {
+            count.fetch_add(1, Ordering::Relaxed)
+        } else {
+            count.load(Ordering::Relaxed).wrapping_sub(1)
+        };
+        let is_dead = if is_once {
+            now == number && CHANGES.contains(&call.method)
+        } else {
+            now.wrapping_add(1) > number && now != u64::MAX
+        };
+        is_dead.then_some(Fault::Fail(Errno::EIO))
+    });
+}
+
+#[test]
+fn a_commit_that_is_cut_off_is_completed_or_undone() {
+    let mut seen_states = std::collections::BTreeSet::new();
+    for seed in 0..6 {
+        for number in 0.. {
+            let dir = tempfile::tempdir().expect("a directory");
+            let (fork, context, plan) = faulty(dir.path(), seed);
+            let (before, after) = (seen(&host(dir.path()).context()), seen(&context));
+            fail_at(&plan, number, false);
+            let result = fork.commit(CommitOptions::default());
+            plan.set(|_| None);
+            drop((fork, context));
+            let base = host(dir.path());
+            let recovered = Fork::over(base.context(), false).expect("a trunk").recover().expect("a recovery");
+            seen_states.insert(format!("{recovered:?}"));
+            let found = seen(&base.context());
+            match recovered {
+                Recovered::Completed => assert!(found == after, "seed {seed}, call {number}"),
+                Recovered::Undone => assert!(found == before, "seed {seed}, call {number}"),
+                // The base may have failed after the last step.
+                Recovered::Nothing => {
+                    let is_before = result.is_err() && found == before;
+                    assert!(is_before || found == after, "seed {seed}, call {number}: {result:?}");
+                }
+            }
+            assert!(!dir.path().join(".lightfoot-commit").exists());
+            if result.is_ok() {
+                break;
+            }
+        }
+    }
+    assert_eq!(seen_states.len(), 3, "{seen_states:?}");
+}
+
+#[test]
+fn a_commit_with_one_error_changes_all_or_nothing() {
+    for seed in 0..6 {
+        for number in 0.. {
+            let dir = tempfile::tempdir().expect("a directory");
+            let (fork, context, plan) = faulty(dir.path(), seed);
+            let (before, after) = (seen(&host(dir.path()).context()), seen(&context));
+            fail_at(&plan, number, true);
+            let result = fork.commit(CommitOptions::default());
+            let was_injected = plan.injected() > 0;
+            plan.set(|_| None);
+            let found = || seen(&host(dir.path()).context());
+            match result {
+                Ok(Commit::Done(_)) => {
+                    // An error of the removal leaves links of old files.
+                    fork.recover().expect("a recovery");
+                    assert!(found() == after, "seed {seed}, call {number}");
+                }
+                Ok(Commit::Conflicts(conflicts)) => panic!("seed {seed}, call {number}: {conflicts:?}"),
+                Err(errno) => {
+                    fork.recover().expect("a recovery");
+                    assert!(found() == before, "seed {seed}, call {number}: {errno}");
+                    let done = commit(&fork);
+                    assert!(done.is_ok() && found() == after, "seed {seed}, call {number}: {done:?}");
+                }
+            }
+            if !was_injected {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_others_changed_in_the_base_is_a_conflict() {
+    type Change = fn(&Path);
+    type Act = fn(&Context) -> Result<(), Errno>;
+    let cases: [(Act, Change, &str); 8] = [
+        (|fork| write(fork, "/f", 0, b"x"), |dir| std::fs::write(dir.join("f"), "other").unwrap(), "C f: the contents"),
+        (
+            |fork| write(fork, "/new", 0, b"x"),
+            |dir| std::fs::write(dir.join("new"), "other").unwrap(),
+            "C new: the name",
+        ),
+        (
+            |fork| fork.unlink(Base::CWD, b"/a/g"),
+            |dir| std::fs::rename(dir.join("f"), dir.join("a/g")).unwrap(),
+            "C a/g: the name",
+        ),
+        (
+            |fork| write(fork, "/a/g", 0, b"x"),
+            |dir| std::fs::remove_file(dir.join("a/g")).unwrap(),
+            "C a/g: changed on one side",
+        ),
+        (
+            |fork| write(fork, "/c/new", 0, b"x"),
+            |dir| std::fs::remove_dir_all(dir.join("c")).unwrap(),
+            "C c/new: changed on one side",
+        ),
+        (
+            |fork| fork.set_attr(Base::CWD, b"/f", true, &SetAttr { mode: Some(0o600), ..SetAttr::default() }),
+            |dir| std::fs::set_permissions(dir.join("f"), PermissionsExt::from_mode(0o640)).unwrap(),
+            "C f: mode, owner",
+        ),
+        (|fork| fork.mknod(Base::CWD, b"/null", S_IFCHR | 0o666, 0x103), |_| (), "C null: set-user-ID"),
+        (
+            |fork| fork.mkdir(Base::CWD, b"/.lightfoot-commit", 0o755),
+            |_| (),
+            "C .lightfoot-commit: the name is reserved",
+        ),
+    ];
+    for (number, (act, change, expected)) in cases.into_iter().enumerate() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let base = host(dir.path());
+        fill(&base.context());
+        let (fork, context) = fork_of(&base, false);
+        act(&context).expect("a change");
+        change(dir.path());
+        base.context().hold(Base::CWD, b"/", true).expect("the root").mark_stale();
+        let before = seen(&host(dir.path()).context());
+        let conflicts = commit(&fork).expect_err(expected);
+        assert!(conflicts.iter().any(|line| line.starts_with(expected)), "{number}: {conflicts:?}");
+        assert!(seen(&host(dir.path()).context()) == before, "{number}");
+        let check = CommitOptions { check_only: true, ..CommitOptions::default() };
+        // The base's cache may have an absent name for a second.
+        assert!(number == 1 || matches!(fork.commit(check), Ok(Commit::Conflicts(_))), "{number}");
+    }
+}
+
+#[test]
+fn other_forks_see_a_commit_where_they_changed_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let base = host(dir.path());
+    fill(&base.context());
+    let trunk = Fork::over(base.context(), false).expect("a trunk");
+    let [(one, first), (two, second)] = [(); 2].map(|()| {
+        let fork = trunk.fork(ForkLimits::default()).expect("a fork");
+        let context = Vfs::new(fork.file_system()).context();
+        (fork, context)
+    });
+    let _ = (seen(&first), seen(&second));
+    write(&second, "/a/g", 0, b"second").expect("a write");
+    write(&first, "/a/g", 0, b"first").expect("a write");
+    write(&first, "/f", 0, b"first").expect("a write");
+    first.rename(PathAt::cwd(b"/c"), PathAt::cwd(b"/moved"), RenameFlags::default()).expect("a rename");
+    let ino = std::fs::metadata(dir.path().join("c")).unwrap().ino();
+    assert_eq!(commit(&one), Ok(3));
+    assert_eq!(std::fs::metadata(dir.path().join("moved")).unwrap().ino(), ino, "a directory is not copied");
+    assert_eq!(read(&second, "/f").as_deref(), Ok(&b"first"[..]));
+    assert!(read(&second, "/moved/g").is_ok());
+    assert_eq!(read(&second, "/a/g").map(|bytes| bytes[..6].to_vec()).as_deref(), Ok(&b"second"[..]));
+    // Both have changed this file.
+    assert!(commit(&two).is_err());
+    assert!(matches!(trunk.commit(CommitOptions::default()), Err(Errno::EINVAL)));
+}
