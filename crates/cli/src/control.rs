@@ -130,7 +130,7 @@ fn reply(mut stream: &UnixStream, mount: &ServedMount) -> io::Result<()> {
 /// # Errors
 /// If the process does not reply within [`TIMEOUT`], or reports another mount.
 pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
-    let (status, socket): (Status, _) = ask(mount, "snapshot\n")?;
+    let (status, socket): (Status, _) = ask(mount, "snapshot\n", TIMEOUT)?;
     if status.mountpoint != Foreign::text(mount.mountpoint.to_string_lossy()).to_string() {
         let reason = "it reports another mount".into();
         return Err(ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason });
@@ -141,10 +141,14 @@ pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
 /// Sends a line to the process of a mount. Returns the reply, and the path of the socket.
 ///
 /// # Errors
-/// If the process does not reply within [`TIMEOUT`], or replies something else.
-pub(crate) fn ask<T: serde::de::DeserializeOwned>(mount: &MountInfo, line: &str) -> Result<(T, PathBuf), ControlError> {
+/// If the process does not reply within `patience`, or replies something else.
+pub(crate) fn ask<T: serde::de::DeserializeOwned>(
+    mount: &MountInfo,
+    line: &str,
+    patience: Duration,
+) -> Result<(T, PathBuf), ControlError> {
     let no_reply = |socket, reason| ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason };
-    let connected = connect(mount, Instant::now() + TIMEOUT);
+    let connected = connect(mount, Instant::now() + patience);
     let (exchange, socket) = connected.map_err(|(error, socket)| no_reply(socket, error.into()))?;
     let no_reply = |reason| no_reply(socket.clone(), reason);
     let reply = exchange.request(line.as_bytes(), MAX_REPLY).map_err(|error| match error.kind() {

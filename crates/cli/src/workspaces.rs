@@ -4,6 +4,7 @@
 //! `fork`, `diff`, `discard` and the list of forks send a [`Request`] as a line of JSON through the control socket of the mount, and
 //! print its reply. [`crate::workspaces_server`] replies.
 
+mod merging;
 mod place;
 
 use crate::command_error::CommandError;
@@ -16,8 +17,12 @@ use fuse::message::show;
 use place::Place;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use thiserror::Error;
 use vfs::Foreign;
+
+/// How long a command waits for a reply: a commit of a large tree takes long.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// A subcommand.
 #[derive(Debug, Subcommand)]
@@ -33,6 +38,15 @@ pub(crate) enum Verb {
     /// One line for each path: A added, M modified, D removed, R renamed (with the old path). The exit status is 0 without changes and
     /// 1 with changes.
     Diff(Diff),
+
+    /// Make the changes of a fork changes of the tree that it was made from
+    ///
+    /// All or nothing. The changes of a fork of MNT/base are written into the source. Prints the changes as `lightfoot diff` does. If
+    /// a file was changed on both sides, prints the conflicts, changes nothing, and has exit status 3.
+    Commit(merging::Commit),
+
+    /// Return a fork to its beginning, to its last commit, or to the state of another fork
+    Rollback(merging::Rollback),
 
     /// Discard forks with their changes
     Discard(Discard),
@@ -97,9 +111,17 @@ pub(crate) enum WorkspacesError {
     #[error("{}", Foreign::of(.0))]
     Refused(String),
 
+    /// Two paths are in two mounts.
+    #[error("{}: in another mount (name a fork of the same mount)", show(.0))]
+    OtherMount(PathBuf),
+
     /// The fork has changes.
     #[error("the fork has changes")]
     Differs,
+
+    /// A commit has conflicts, which were printed.
+    #[error("the commit has conflicts")]
+    Conflicts,
 
     /// Standard output cannot be written.
     #[error(transparent)]
@@ -110,13 +132,14 @@ impl CommandError for WorkspacesError {
     fn status(&self) -> u8 {
         match self {
             Self::Control(error) => error.status(),
-            Self::NotAFork { .. } | Self::Refused(_) => 2,
+            Self::NotAFork { .. } | Self::Refused(_) | Self::OtherMount(_) => 2,
+            Self::Conflicts => 3,
             Self::Differs | Self::Output(_) => 1,
         }
     }
 
     fn is_reported(&self) -> bool {
-        matches!(self, Self::Differs)
+        matches!(self, Self::Differs | Self::Conflicts)
     }
 }
 
@@ -128,6 +151,8 @@ pub(crate) fn run(verb: &Verb, out: &mut impl Write) -> Result<(), WorkspacesErr
     match verb {
         Verb::Fork(fork) => make(fork, out),
         Verb::Diff(diff) => compare(diff, out),
+        Verb::Commit(commit) => merging::commit(commit, out),
+        Verb::Rollback(rollback) => merging::roll_back(rollback),
         Verb::Discard(discard) => discard.paths.iter().try_for_each(|path| end(path, discard.lazy)),
     }
 }
@@ -135,7 +160,7 @@ pub(crate) fn run(verb: &Verb, out: &mut impl Write) -> Result<(), WorkspacesErr
 /// Sends a request to the mount of a place.
 fn request(place: &Place, request: &Request) -> Result<Reply, WorkspacesError> {
     let line = serde_json::to_string(request).map_err(OutputError::from)? + "\n";
-    match control::ask(&place.mount, &line)?.0 {
+    match control::ask(&place.mount, &line, PATIENCE)?.0 {
         Reply::Refused { error } => Err(WorkspacesError::Refused(error)),
         reply => Ok(reply),
     }
@@ -155,10 +180,16 @@ fn compare(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&diff.path)?;
     place.write_back();
     let Reply::Changes(changes) = request(&place, &Request::Diff { name: place.fork()? })? else {
-        return Err(WorkspacesError::Refused("the process of the mount sent another reply".into()));
+        return Err(unexpected());
     };
-    for change in &changes {
-        let line = if diff.json {
+    changed(&changes, diff.json, out)?;
+    if changes.is_empty() { Ok(()) } else { Err(WorkspacesError::Differs) }
+}
+
+/// Prints changes.
+fn changed(changes: &[ChangeLine], is_json: bool, out: &mut impl Write) -> Result<(), WorkspacesError> {
+    for change in changes {
+        let line = if is_json {
             serde_json::to_string(change).map_err(OutputError::from)?
         } else {
             let ChangeLine { kind, from, path } = change;
@@ -167,7 +198,12 @@ fn compare(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesError> {
         };
         print(&(line + "\n"), out)?;
     }
-    if changes.is_empty() { Ok(()) } else { Err(WorkspacesError::Differs) }
+    Ok(())
+}
+
+/// Returns the error of a reply that does not belong to the request.
+fn unexpected() -> WorkspacesError {
+    WorkspacesError::Refused("the process of the mount sent another reply (use the same version of lightfoot)".into())
 }
 
 fn end(path: &Path, is_lazy: bool) -> Result<(), WorkspacesError> {
@@ -181,7 +217,7 @@ fn end(path: &Path, is_lazy: bool) -> Result<(), WorkspacesError> {
 /// See [`WorkspacesError`].
 pub(crate) fn list(path: &Path, is_json: bool, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let Reply::Forks(forks) = request(&Place::of(path)?, &Request::List)? else {
-        return Err(WorkspacesError::Refused("the process of the mount sent another reply".into()));
+        return Err(unexpected());
     };
     let text = if is_json { json(&forks)? } else { table(&forks) };
     print(&text, out)?;

@@ -2,19 +2,24 @@
 
 mod protocol;
 
-pub(crate) use protocol::{ChangeLine, ForkLine, Reply, Request};
+pub(crate) use protocol::{ChangeLine, ConflictLine, ForkLine, Reply, Request};
 
 use crate::options;
 use crate::source::Source;
 use clap::Args;
 use fuse::Ttls;
 use fuse::message::Reason;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 use thiserror::Error;
 use vfs::Vfs;
-use workspaces::{Change, ChangeKind, ForkLimits, WorkspaceError, Workspaces};
+use workspaces::{
+    Change, ChangeKind, Commit, CommitOptions, Conflict, ForkLimits, Recovered, WorkspaceError, Workspaces,
+};
 
 /// The reply to a line that is not a request.
 const UNKNOWN: &str = r#"{"error":"unknown request (use snapshot)"}"#;
@@ -37,6 +42,10 @@ pub(crate) enum ForksError {
     #[error("forks need one file system (omit cross, and name one source)")]
     Several,
 
+    /// A commit was cut off, and can neither be completed nor undone.
+    #[error("a commit to the source was cut off: {0} (look into .lightfoot-commit there)")]
+    CutOff(WorkspaceError),
+
     /// The root directory cannot be read.
     #[error("no forks of the source: {0} (use a directory that you may read)")]
     Root(Reason),
@@ -44,7 +53,11 @@ pub(crate) enum ForksError {
 
 /// The forks of a mount; none without `--workspaces`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Forks(Option<Arc<Workspaces>>);
+pub(crate) struct Forks {
+    spaces: Option<Arc<Workspaces>>,
+    /// The directory that commits change. Commits and recoveries of all processes lock it.
+    directory: Option<PathBuf>,
+}
 
 impl WorkspaceArguments {
     /// Returns the tree that is mounted, and its forks.
@@ -61,7 +74,11 @@ impl WorkspaceArguments {
         let is_fixed = source.ttls().attr >= Ttls::LONG.attr && !source.reports_changes();
         let spaces = Workspaces::over(tree.context(), is_fixed)
             .map_err(|errno| ForksError::Root(io::Error::from_raw_os_error(errno.raw()).into()))?;
-        Ok((spaces.tree().clone(), Forks(Some(Arc::new(spaces)))))
+        let directory = source.directories().next().map(|directory| directory.path.to_path_buf());
+        let forks = Forks { spaces: Some(Arc::new(spaces)), directory };
+        forks.recover()?;
+        let mounted = forks.spaces.as_ref().map_or(tree, |spaces| spaces.tree().clone());
+        Ok((mounted, forks))
     }
 
     /// Returns whether the mount has forks.
@@ -71,16 +88,37 @@ impl WorkspaceArguments {
 }
 
 impl Forks {
+    /// Completes or undoes a commit to the source that was cut off, unless another process commits now.
+    fn recover(&self) -> Result<(), ForksError> {
+        let (Some(spaces), Some(_one)) = (&self.spaces, self.lock(FlockOperation::NonBlockingLockExclusive)) else {
+            return Ok(());
+        };
+        match spaces.recover() {
+            Ok(Recovered::Nothing) => {}
+            Ok(Recovered::Completed) => tracing::warn!("a commit to the source that was cut off is complete now"),
+            Ok(Recovered::Undone) => tracing::warn!("a commit to the source that was cut off was undone"),
+            Err(error) => return Err(ForksError::CutOff(error)),
+        }
+        Ok(())
+    }
+
+    /// Locks the source for a commit, if it is a directory. `None`: another process has it locked, or it cannot be opened.
+    fn lock(&self, how: FlockOperation) -> Option<OwnedFd> {
+        let opened = open(self.directory.as_ref()?, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        flock(&opened, how).ok()?;
+        Some(opened)
+    }
+
     /// Returns the reply to a line, which another process has sent, as a line of JSON.
     pub(crate) fn answer(&self, line: &str) -> serde_json::Result<String> {
         let Ok(request) = serde_json::from_str::<Request>(line) else { return Ok(UNKNOWN.into()) };
-        let Some(spaces) = &self.0 else { return Ok(WITHOUT.into()) };
-        let reply = done(spaces, request).unwrap_or_else(|error| Reply::Refused { error: error.to_string() });
+        let Some(spaces) = &self.spaces else { return Ok(WITHOUT.into()) };
+        let reply = done(self, spaces, request).unwrap_or_else(|error| Reply::Refused { error: error.to_string() });
         serde_json::to_string(&reply)
     }
 }
 
-fn done(spaces: &Workspaces, request: Request) -> Result<Reply, WorkspaceError> {
+fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, WorkspaceError> {
     Ok(match request {
         Request::Fork { from, name, bytes, inodes } => {
             let usual = ForkLimits::default();
@@ -89,6 +127,23 @@ fn done(spaces: &Workspaces, request: Request) -> Result<Reply, WorkspaceError> 
             Reply::Done
         }
         Request::Diff { name } => Reply::Changes(spaces.changes(&name)?.into_iter().map(change_line).collect()),
+        Request::Commit { name, check, privileged } => {
+            let _one = if check { None } else { forks.lock(FlockOperation::LockExclusive) };
+            match spaces.commit(&name, CommitOptions { check_only: check, privileged })? {
+                Commit::Done(changes) => Reply::Changes(changes.into_iter().map(change_line).collect()),
+                Commit::Conflicts(conflicts) => {
+                    let line = |conflict: Conflict| ConflictLine {
+                        path: String::from_utf8_lossy(&conflict.path).into_owned(),
+                        reason: conflict.kind.to_string(),
+                    };
+                    Reply::Conflicts(conflicts.into_iter().map(line).collect())
+                }
+            }
+        }
+        Request::Rollback { name, to } => {
+            spaces.roll_back(&name, to.as_deref())?;
+            Reply::Done
+        }
         Request::Discard { name, lazy } => {
             spaces.discard(&name, lazy)?;
             Reply::Done

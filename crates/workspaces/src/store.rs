@@ -116,6 +116,11 @@ impl Fork {
         if Arc::ptr_eq(&self.0, &to.0) { Ok(()) } else { self.0.roll_back(to.0.snapshot()) }
     }
 
+    /// Returns whether `child` was made from this fork.
+    pub(crate) fn is_parent_of(&self, child: &Self) -> bool {
+        matches!(&child.0.parent, Parent::Fork(parent) if core::ptr::eq(parent.as_ptr(), Arc::as_ptr(&self.0)))
+    }
+
     /// Returns whether files or directories of the fork are open.
     pub(crate) fn has_open_files(&self) -> bool {
         self.0.has_open_files()

@@ -7,7 +7,9 @@
 //! # How it is locked
 //! A mutex around the names, held for one fork or discard.
 
+use crate::commit::{Commit, CommitOptions};
 use crate::diff::Change;
+use crate::publish::Recovered;
 use crate::store::Fork;
 use crate::usage::ForkLimits;
 use core::fmt;
@@ -30,6 +32,8 @@ pub enum WorkspaceError {
     BadName(String),
     /// Files of the fork are open.
     Busy(String),
+    /// A commit to the base runs, or was cut off.
+    CutOff,
     /// Another error of the tree.
     Failed(Errno),
 }
@@ -49,6 +53,9 @@ impl fmt::Display for WorkspaceError {
             Self::Busy(name) => {
                 write!(f, "{}: files of the fork are open (close them, or use --lazy)", Foreign::of(name))
             }
+            Self::CutOff => f.write_str(
+                "another commit to the source runs, or was cut off (wait; or mount the source again, which ends it)",
+            ),
             Self::Failed(errno) => write!(f, "the tree fails: {errno} (see the log of the mount)"),
         }
     }
@@ -165,8 +172,54 @@ impl Workspaces {
     /// # Errors
     /// [`WorkspaceError::Missing`]; [`WorkspaceError::Failed`] if the base cannot be read.
     pub fn changes(&self, name: &str) -> Result<Vec<Change>, WorkspaceError> {
-        let fork = self.forks.lock().get(name).map(|kept| kept.fork.clone());
-        Ok(fork.ok_or_else(|| WorkspaceError::Missing(name.into()))?.changes()?)
+        Ok(self.get(name)?.0.changes()?)
+    }
+
+    /// Makes the changes of a fork changes of the tree that it was made from, all or none: see [`Fork::commit`].
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Missing`]: the fork, or its parent, was discarded; [`WorkspaceError::CutOff`];
+    /// [`WorkspaceError::Failed`]: the base cannot be read or changed, or the parent has no space.
+    pub fn commit(&self, name: &str, options: CommitOptions) -> Result<Commit, WorkspaceError> {
+        let (fork, parent) = self.get(name)?;
+        // Another fork may have the name of the parent now, and programs may use the parent after it was discarded.
+        if parent != BASE && !self.get(&parent)?.0.is_parent_of(&fork) {
+            return Err(WorkspaceError::Missing(parent));
+        }
+        fork.commit(options).map_err(|errno| match errno {
+            Errno::ESTALE => WorkspaceError::Missing(parent),
+            Errno::EBUSY => WorkspaceError::CutOff,
+            errno => errno.into(),
+        })
+    }
+
+    /// Completes or undoes a commit to the base that was cut off: see [`Fork::recover`].
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Failed`]: the base cannot be read or changed.
+    pub fn recover(&self) -> Result<Recovered, WorkspaceError> {
+        Ok(self.trunk.recover()?)
+    }
+
+    /// Returns a fork to the state of its beginning or of its last commit; with `to`, to the present state of the fork `to`.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Missing`]; [`WorkspaceError::Failed`]: the limits of the fork do not allow that state.
+    pub fn roll_back(&self, name: &str, to: Option<&str>) -> Result<(), WorkspaceError> {
+        let fork = self.get(name)?.0;
+        let to = match to {
+            Some(BASE) => Some(self.trunk.clone()),
+            Some(to) => Some(self.get(to)?.0),
+            None => None,
+        };
+        Ok(fork.roll_back(to.as_ref())?)
+    }
+
+    /// Returns a fork, and the name of its parent.
+    fn get(&self, name: &str) -> Result<(Fork, String), WorkspaceError> {
+        let forks = self.forks.lock();
+        let kept = forks.get(name).ok_or_else(|| WorkspaceError::Missing(name.into()))?;
+        Ok((kept.fork.clone(), kept.parent.clone()))
     }
 
     /// Removes a fork with its changes. Its forks stay. With `is_lazy`, also while files are open, which stay until they are

@@ -10,6 +10,16 @@ pub(crate) enum Request {
     Fork { from: String, name: String, bytes: Option<u64>, inodes: Option<u64> },
     /// List the changes of a fork.
     Diff { name: String },
+    /// Make the changes of a fork changes of its parent; with `check`, only look for conflicts.
+    Commit {
+        name: String,
+        #[serde(default)]
+        check: bool,
+        #[serde(default)]
+        privileged: bool,
+    },
+    /// Return a fork to its beginning, or to the state of the fork `to`.
+    Rollback { name: String, to: Option<String> },
     /// Discard a fork; with `lazy`, also while programs use it.
     Discard {
         name: String,
@@ -28,6 +38,8 @@ pub(crate) enum Reply {
     Done,
     /// The changes of a fork.
     Changes(Vec<ChangeLine>),
+    /// The reasons against a commit, which has changed nothing.
+    Conflicts(Vec<ConflictLine>),
     /// All forks.
     Forks(Vec<ForkLine>),
     /// The request was refused, for this reason.
@@ -45,6 +57,14 @@ pub(crate) struct ChangeLine {
     pub(crate) from: Option<String>,
     /// The path from the root of the fork.
     pub(crate) path: String,
+}
+
+/// A reason against a commit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct ConflictLine {
+    /// The path from the root of the fork.
+    pub(crate) path: String,
+    pub(crate) reason: String,
 }
 
 /// A fork.

@@ -64,6 +64,60 @@ fn agents_work_in_forks_and_the_tree_stays_as_it_was() {
 }
 
 #[test]
+fn a_commit_writes_into_the_source_and_a_conflict_changes_nothing() {
+    let Some((fixture, _mount)) = mounted() else { return };
+    for name in ["a", "b"] {
+        fixture.ok(&["fork", "m/base", name]);
+    }
+    shell(&fixture.at("m/w/a"), "echo a >> src/f1; mv src/f2 README2; mkdir -p new/dir; echo x > new/dir/x");
+    shell(&fixture.at("m/w/b"), "echo b >> src/f1; echo b > b");
+    let expected = "M src/f1\nA new\nA new/dir\nA new/dir/x\nR src/f2 -> README2\n";
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(String::from).collect();
+        lines.sort();
+        lines
+    };
+    let before = shell(&fixture.at("repo"), "find . -path ./.git -prune -o -print | sort; cat src/*");
+    assert_eq!(sorted(&fixture.ok(&["commit", "m/w/a", "--check"])), sorted(expected));
+    assert_eq!(shell(&fixture.at("repo"), "find . -path ./.git -prune -o -print | sort; cat src/*"), before);
+    assert_eq!(sorted(&fixture.ok(&["commit", "m/w/a"])), sorted(expected));
+    assert_eq!(
+        shell(&fixture.at("repo"), "cat src/f1 README2 new/dir/x; ls -A"),
+        "1\na\n2\nx\n.git\nREADME\nREADME2\nnew\nsrc\n"
+    );
+    assert_eq!(fixture.ok(&["diff", "m/w/a"]), "");
+    // The other fork sees the new files, and its own change.
+    fixture.until("the kernel has the new names", || fixture.at("m/w/b/new/dir/x").exists());
+    assert_eq!(shell(&fixture.at("m/w/b"), "cat src/f1"), "1\nb\n");
+    let refused = fixture.run(&["commit", "m/w/b"]);
+    let conflicts = String::from_utf8_lossy(&refused.stdout).into_owned();
+    assert_eq!(refused.status.code(), Some(3), "{conflicts}");
+    assert!(conflicts.contains("C src/f1: "), "{conflicts}");
+    assert_eq!(shell(&fixture.at("repo"), "cat src/f1; ls"), "1\na\nREADME\nREADME2\nnew\nsrc\n");
+    let lines = fixture.run(&["commit", "m/w/b", "--json"]).stdout;
+    let first = String::from_utf8_lossy(&lines).lines().next().map(String::from).expect("a line");
+    assert_eq!(serde_json::from_str::<Value>(&first).expect("JSON")["path"], "src/f1");
+    // Without the change of the file that both have changed.
+    fixture.ok(&["rollback", "m/w/b"]);
+    fixture.until("the kernel has the old contents", || {
+        shell(&fixture.at("m/w/b"), "cat src/f1; ls b || true") == "1\na\n"
+    });
+    // A fork of a fork is committed to that fork.
+    fixture.ok(&["fork", "m/w/b", "c"]);
+    shell(&fixture.at("m/w/c"), "echo c > c");
+    assert_eq!(fixture.ok(&["commit", "m/w/c"]), "A c\n");
+    fixture.until("the parent has the file", || fixture.at("m/w/b/c").exists());
+    assert!(!fixture.at("repo/c").exists());
+    assert_eq!(fixture.ok(&["commit", "m/w/b"]), "A c\n");
+    assert!(fixture.at("repo/c").exists());
+    fixture.ok(&["rollback", "m/w/c", "m/base"]);
+    fixture.refused(&["commit", "m/base"], 2, &["not a fork"]);
+    fixture.refused(&["rollback", "m/w/c", "m/w/missing"], 2, &["missing: no such fork"]);
+    fixture.ok(&["discard", "m/w/b", "--lazy"]);
+    fixture.refused(&["commit", "m/w/c"], 2, &["b: no such fork"]);
+}
+
+#[test]
 fn a_fork_that_cannot_be_made_is_a_clear_error() {
     let Some((fixture, _mount)) = mounted() else { return };
     fixture.ok(&["fork", "m", "a", "--size", "64k", "--inodes", "10"]);

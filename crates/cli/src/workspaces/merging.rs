@@ -1,0 +1,88 @@
+//! `lightfoot commit` and `lightfoot rollback`.
+
+use super::place::Place;
+use super::{WorkspacesError, changed, request, unexpected};
+use crate::output::{OutputError, print};
+use crate::workspaces_server::{ConflictLine, Reply, Request};
+use clap::Args;
+use fuse::message::show;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `lightfoot commit`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Commit {
+    /// The fork
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+
+    /// Only look for conflicts, and change nothing
+    #[arg(long)]
+    check: bool,
+
+    /// Also write set-user-ID bits, devices, files of other owners and attributes of the system into the source
+    #[arg(long)]
+    privileged: bool,
+
+    /// Print a JSON object for each change or conflict
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `lightfoot rollback`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Rollback {
+    /// The fork
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+
+    /// A fork of the same mount, or MNT/base: its present state (default: the beginning of the fork, or its last commit)
+    #[arg(value_name = "TO")]
+    to: Option<PathBuf>,
+}
+
+/// Commits a fork, and prints its changes, or the conflicts.
+///
+/// # Errors
+/// See [`WorkspacesError`].
+pub(super) fn commit(commit: &Commit, out: &mut impl Write) -> Result<(), WorkspacesError> {
+    let place = Place::of(&commit.path)?;
+    place.write_back();
+    let sent = Request::Commit { name: place.fork()?, check: commit.check, privileged: commit.privileged };
+    match request(&place, &sent)? {
+        Reply::Changes(changes) => changed(&changes, commit.json, out),
+        Reply::Conflicts(conflicts) => {
+            for conflict in &conflicts {
+                let ConflictLine { path, reason } = conflict;
+                let line = if commit.json {
+                    serde_json::to_string(conflict).map_err(OutputError::from)?
+                } else {
+                    format!("C {}: {reason}", show(Path::new(path)))
+                };
+                print(&(line + "\n"), out)?;
+            }
+            Err(WorkspacesError::Conflicts)
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+/// Returns a fork to an earlier state.
+///
+/// # Errors
+/// See [`WorkspacesError`].
+pub(super) fn roll_back(rollback: &Rollback) -> Result<(), WorkspacesError> {
+    let place = Place::of(&rollback.path)?;
+    place.write_back();
+    let to = match &rollback.to {
+        Some(to) => {
+            let other = Place::of(to)?;
+            if other.mount.mountpoint != place.mount.mountpoint {
+                return Err(WorkspacesError::OtherMount(to.clone()));
+            }
+            Some(other.tree()?)
+        }
+        None => None,
+    };
+    request(&place, &Request::Rollback { name: place.fork()?, to }).map(drop)
+}
