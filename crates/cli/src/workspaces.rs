@@ -5,18 +5,21 @@
 //! print its reply. [`crate::workspaces_server`] replies.
 
 mod place;
+mod trial;
 
 use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
 use crate::output::{OutputError, json, print};
-use crate::workspaces_server::{ChangeLine, ForkLine, Reply, Request, size};
+use crate::workspaces_server::{ForkLine, Reply, Request, size};
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, presets};
 use fuse::message::show;
-use place::Place;
+use fuse::mountinfo::MountInfo;
+use place::{Place, write_back};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use trial::{Runner, Trial, TrialError};
 use vfs::Foreign;
 
 /// A subcommand.
@@ -36,6 +39,17 @@ pub(crate) enum Verb {
 
     /// Discard forks with their changes
     Discard(Discard),
+
+    /// Run a command in a fork of a directory, show its changes, and ask whether to apply them
+    ///
+    /// The command sees the fork in the place of the directory, under the same paths; no other program sees it. It is not a
+    /// sandbox: files outside of the directory are changed as usual. The exit status is the command's (128 + N if signal N ended
+    /// it), 126 or 127 if it cannot be run, and 125 if lightfoot fails.
+    Try(Trial),
+
+    /// Become the command of `try`.
+    #[command(name = trial::RUNNER, hide = true)]
+    TryRun(Runner),
 }
 
 /// Arguments of `lightfoot fork`.
@@ -101,22 +115,37 @@ pub(crate) enum WorkspacesError {
     #[error("the fork has changes")]
     Differs,
 
+    /// A command in a fork fails.
+    #[error(transparent)]
+    Trial(#[from] TrialError),
+
     /// Standard output cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
+}
+
+impl WorkspacesError {
+    /// Returns the error of a reply that does not belong to the request.
+    fn other_reply() -> Self {
+        Self::Refused("the process of the mount sent another reply".into())
+    }
 }
 
 impl CommandError for WorkspacesError {
     fn status(&self) -> u8 {
         match self {
             Self::Control(error) => error.status(),
+            Self::Trial(error) => error.status(),
             Self::NotAFork { .. } | Self::Refused(_) => 2,
             Self::Differs | Self::Output(_) => 1,
         }
     }
 
     fn is_reported(&self) -> bool {
-        matches!(self, Self::Differs)
+        match self {
+            Self::Trial(error) => error.is_reported(),
+            error => matches!(error, Self::Differs),
+        }
     }
 }
 
@@ -129,13 +158,15 @@ pub(crate) fn run(verb: &Verb, out: &mut impl Write) -> Result<(), WorkspacesErr
         Verb::Fork(fork) => make(fork, out),
         Verb::Diff(diff) => compare(diff, out),
         Verb::Discard(discard) => discard.paths.iter().try_for_each(|path| end(path, discard.lazy)),
+        Verb::Try(trial) => Ok(trial::run(trial)?),
+        Verb::TryRun(runner) => Ok(trial::become_command(runner)?),
     }
 }
 
-/// Sends a request to the mount of a place.
-fn request(place: &Place, request: &Request) -> Result<Reply, WorkspacesError> {
+/// Sends a request to the process of a mount.
+fn exchange(mount: &MountInfo, request: &Request) -> Result<Reply, WorkspacesError> {
     let line = serde_json::to_string(request).map_err(OutputError::from)? + "\n";
-    match control::ask(&place.mount, &line)?.0 {
+    match control::ask(mount, &line)?.0 {
         Reply::Refused { error } => Err(WorkspacesError::Refused(error)),
         reply => Ok(reply),
     }
@@ -143,9 +174,9 @@ fn request(place: &Place, request: &Request) -> Result<Reply, WorkspacesError> {
 
 fn make(fork: &Fork, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&fork.path)?;
-    place.write_back();
+    write_back(&place.mount.mountpoint);
     let from = place.tree()?;
-    request(&place, &Request::Fork { from, name: fork.name.clone(), bytes: fork.size, inodes: fork.inodes })?;
+    exchange(&place.mount, &Request::Fork { from, name: fork.name.clone(), bytes: fork.size, inodes: fork.inodes })?;
     let path = place.mount.mountpoint.join("w").join(&fork.name);
     print(&format!("{}\n", show(&path)), out)?;
     Ok(())
@@ -153,18 +184,13 @@ fn make(fork: &Fork, out: &mut impl Write) -> Result<(), WorkspacesError> {
 
 fn compare(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&diff.path)?;
-    place.write_back();
-    let Reply::Changes(changes) = request(&place, &Request::Diff { name: place.fork()? })? else {
-        return Err(WorkspacesError::Refused("the process of the mount sent another reply".into()));
+    write_back(&place.mount.mountpoint);
+    let Reply::Changes(changes) = exchange(&place.mount, &Request::Diff { name: place.fork()? })? else {
+        return Err(WorkspacesError::other_reply());
     };
     for change in &changes {
-        let line = if diff.json {
-            serde_json::to_string(change).map_err(OutputError::from)?
-        } else {
-            let ChangeLine { kind, from, path } = change;
-            let from = from.as_ref().map_or(String::new(), |from| format!("{} -> ", show(Path::new(from))));
-            format!("{kind} {from}{}", show(Path::new(path)))
-        };
+        let line =
+            if diff.json { serde_json::to_string(change).map_err(OutputError::from)? } else { change.to_string() };
         print(&(line + "\n"), out)?;
     }
     if changes.is_empty() { Ok(()) } else { Err(WorkspacesError::Differs) }
@@ -172,7 +198,7 @@ fn compare(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesError> {
 
 fn end(path: &Path, is_lazy: bool) -> Result<(), WorkspacesError> {
     let place = Place::of(path)?;
-    request(&place, &Request::Discard { name: place.fork()?, lazy: is_lazy }).map(drop)
+    exchange(&place.mount, &Request::Discard { name: place.fork()?, lazy: is_lazy }).map(drop)
 }
 
 /// Prints the forks of the mount at `path`: `lightfoot list MNT`.
@@ -180,8 +206,8 @@ fn end(path: &Path, is_lazy: bool) -> Result<(), WorkspacesError> {
 /// # Errors
 /// See [`WorkspacesError`].
 pub(crate) fn list(path: &Path, is_json: bool, out: &mut impl Write) -> Result<(), WorkspacesError> {
-    let Reply::Forks(forks) = request(&Place::of(path)?, &Request::List)? else {
-        return Err(WorkspacesError::Refused("the process of the mount sent another reply".into()));
+    let Reply::Forks(forks) = exchange(&Place::of(path)?.mount, &Request::List)? else {
+        return Err(WorkspacesError::other_reply());
     };
     let text = if is_json { json(&forks)? } else { table(&forks) };
     print(&text, out)?;

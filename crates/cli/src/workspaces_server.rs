@@ -19,8 +19,8 @@ use workspaces::{Change, ChangeKind, ForkLimits, WorkspaceError, Workspaces};
 /// The reply to a line that is not a request.
 const UNKNOWN: &str = r#"{"error":"unknown request (use snapshot)"}"#;
 
-/// The reply of a mount without forks.
-const WITHOUT: &str = r#"{"error":"the mount has no forks (mount the tree with --workspaces)"}"#;
+/// The error of a mount without forks.
+pub(crate) const NO_FORKS: &str = "the mount has no forks (mount the tree with --workspaces)";
 
 /// Arguments of `lightfoot mount` about forks.
 #[derive(Args, Clone, Debug)]
@@ -59,9 +59,8 @@ impl WorkspaceArguments {
             return Err(ForksError::Several);
         }
         let is_fixed = source.ttls().attr >= Ttls::LONG.attr && !source.reports_changes();
-        let spaces = Workspaces::over(tree.context(), is_fixed)
-            .map_err(|errno| ForksError::Root(io::Error::from_raw_os_error(errno.raw()).into()))?;
-        Ok((spaces.tree().clone(), Forks(Some(Arc::new(spaces)))))
+        let spaces = over(&tree, is_fixed)?;
+        Ok((spaces.tree().clone(), Forks(Some(spaces))))
     }
 
     /// Returns whether the mount has forks.
@@ -70,17 +69,30 @@ impl WorkspaceArguments {
     }
 }
 
+/// Returns a tree without forks. `is_fixed`: no other program changes the base.
+///
+/// # Errors
+/// If the root directory cannot be read.
+pub(crate) fn over(tree: &Vfs, is_fixed: bool) -> Result<Arc<Workspaces>, ForksError> {
+    let spaces = Workspaces::over(tree.context(), is_fixed);
+    spaces.map(Arc::new).map_err(|errno| ForksError::Root(io::Error::from_raw_os_error(errno.raw()).into()))
+}
+
 impl Forks {
     /// Returns the reply to a line, which another process has sent, as a line of JSON.
     pub(crate) fn answer(&self, line: &str) -> serde_json::Result<String> {
         let Ok(request) = serde_json::from_str::<Request>(line) else { return Ok(UNKNOWN.into()) };
-        let Some(spaces) = &self.0 else { return Ok(WITHOUT.into()) };
+        let Some(spaces) = &self.0 else { return serde_json::to_string(&Reply::Refused { error: NO_FORKS.into() }) };
         let reply = done(spaces, request).unwrap_or_else(|error| Reply::Refused { error: error.to_string() });
         serde_json::to_string(&reply)
     }
 }
 
-fn done(spaces: &Workspaces, request: Request) -> Result<Reply, WorkspaceError> {
+/// Does what a request names.
+///
+/// # Errors
+/// See [`WorkspaceError`].
+pub(crate) fn done(spaces: &Workspaces, request: Request) -> Result<Reply, WorkspaceError> {
     Ok(match request {
         Request::Fork { from, name, bytes, inodes } => {
             let usual = ForkLimits::default();

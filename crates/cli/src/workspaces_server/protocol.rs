@@ -1,6 +1,9 @@
 //! Requests about forks, and replies, as lines of JSON.
 
+use fuse::message::show;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::Path;
 
 /// A request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -45,6 +48,17 @@ pub(crate) struct ChangeLine {
     pub(crate) from: Option<String>,
     /// The path from the root of the fork.
     pub(crate) path: String,
+}
+
+impl fmt::Display for ChangeLine {
+    /// Writes the change as `lightfoot diff` prints it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.kind)?;
+        if let Some(from) = &self.from {
+            write!(f, "{} -> ", show(Path::new(from)))?;
+        }
+        f.write_str(&show(Path::new(&self.path)))
+    }
 }
 
 /// A fork.

@@ -36,7 +36,7 @@ const ERRORS: [&str; 8] =
     ["lightfoot: ", "error: ", "  tip: ", "Usage: ", "  [possible values: ", "For more information", "  <", "20"];
 
 /// All commands, and the arguments with which a test runs each. `@` stands for the hostile name.
-const COMMANDS: [(&str, &[&str]); 35] = [
+const COMMANDS: [(&str, &[&str]); 38] = [
     ("mount", &["mount", "@", "m"]),
     ("mount", &["mount", "ram:", "@/below"]),
     ("mount", &["mount", "ram:@", "m"]),
@@ -63,6 +63,9 @@ const COMMANDS: [(&str, &[&str]); 35] = [
     ("fork", &["fork", "m", "@", "--size", "@"]),
     ("diff", &["diff", "@", "--json"]),
     ("discard", &["discard", "@", "m/@"]),
+    ("try", &["try", "@", "--drop", "--", "true"]),
+    ("try", &["try", "--keep", "@", "--", "@"]),
+    ("try", &["try", "--@", "--", "true"]),
     ("stats", &["stats", "@"]),
     ("stats", &["stats", "m", "--interval", "@"]),
     ("top", &["top", "--once", "@"]),
