@@ -1,7 +1,7 @@
-//! `lightfoot try`: runs a command in a fork of a directory, shows the changes, and asks whether to apply them.
+//! `lightfoot try`: runs a command in a fork of a directory, shows the changes, and applies, keeps or drops them.
 //!
 //! # What it is
-//! The fork is mounted over the directory in a mount namespace of its own, so paths are unchanged for the command, and no other
+//! The fork is mounted over the directory in a new mount namespace, so paths are unchanged for the command, and no other
 //! program sees the fork. If a mount with forks serves the directory, it has the fork. Otherwise this process enters the namespace
 //! and serves the fork itself ([`forked`]). In both cases it starts itself again as [`runner`], which becomes the command.
 //! Whatever ends this process ends the command and the namespace, and with it the mount.
@@ -28,7 +28,7 @@ use crate::workspaces_server::{ChangeLine, ForksError};
 use clap::Args;
 use forked::Forked;
 use fuse::MountError;
-use fuse::message::{Reason, show};
+use fuse::message::{Reason, shell_word, show};
 use question::{Answer, Terminal};
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -64,7 +64,7 @@ pub(crate) struct Trial {
     command: Vec<OsString>,
 }
 
-/// What happens to the changes; without one of these, a question on the terminal.
+/// The use of the changes; without one of these, a question on the terminal.
 #[derive(Args, Clone, Debug)]
 #[group(multiple = false)]
 struct After {
@@ -82,7 +82,7 @@ struct After {
 }
 
 impl After {
-    fn asks(&self) -> bool {
+    fn has_question(&self) -> bool {
         !self.apply && !self.drop && self.keep.is_none()
     }
 }
@@ -99,7 +99,7 @@ pub(crate) enum TrialError {
     NoTerminal(Reason),
 
     /// A fork of this process ends with it.
-    #[error("--keep {}: no mount has forks of {dir} (first run `lightfoot mount {dir} MNT --workspaces --daemon`)", Foreign::of(.name), dir = show(.dir))]
+    #[error("--keep {}: no mount has forks of {} (first run `lightfoot mount {} MNT --workspaces --daemon`)", Foreign::of(.name), show(.dir), shell_word(.dir))]
     CannotKeep { name: String, dir: PathBuf },
 
     /// The namespace cannot be made.
@@ -110,7 +110,7 @@ pub(crate) enum TrialError {
     #[error(transparent)]
     Source(#[from] SourceError),
 
-    /// The same.
+    /// The directory cannot be read.
     #[error(transparent)]
     Forks(#[from] ForksError),
 
@@ -177,7 +177,7 @@ struct End {
 /// See [`TrialError`].
 pub(crate) fn run(trial: &Trial) -> Result<(), TrialError> {
     let dir = directory(&trial.dir)?;
-    let terminal = trial.after.asks().then(Terminal::open).transpose()?;
+    let terminal = trial.after.has_question().then(Terminal::open).transpose()?;
     note_git(&dir);
     let mut signals = Signals::listen().map_err(failed("receive signals"))?;
     // The terminal sends these to the command.
@@ -226,9 +226,10 @@ fn working_dir(dir: &Path) -> PathBuf {
 fn note_git(dir: &Path) {
     let has_git = |at: &&Path| at.join(".git").exists();
     if let Some(top) = dir.ancestors().find(has_git).filter(|top| *top != dir) {
-        let (dir, top) = (show(dir), show(top));
+        let (below, top) = (show(dir), show(top));
         report(format_args!(
-            "{dir}: without the .git of {top}, so git finds no repository (name {top} to fork all of it)"
+            "{}: without the .git of {}, so git finds no repository (name {} to fork all of it)",
+            below, top, top
         ));
     }
 }
@@ -274,7 +275,7 @@ fn finish(after: &After, forked: &Forked, status: u8, is_privileged: bool) -> Re
     applied
 }
 
-/// Asks until the answer can be done.
+/// Repeats the question until the answer can be done.
 fn ask(terminal: &Terminal, forked: &Forked, is_privileged: bool) -> Result<(), TrialError> {
     loop {
         match terminal.ask(forked.can_keep())? {

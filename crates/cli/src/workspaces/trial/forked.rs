@@ -3,6 +3,7 @@
 use super::runner::Inherited;
 use super::{TrialError, failed, namespace};
 use crate::control::{self, ControlError};
+use crate::output::report;
 use crate::source::{Handles, Source, SourceAndSettings};
 use crate::workspaces::{WorkspacesError, exchange, write_back};
 use crate::workspaces_server::{self, ChangeLine, NO_FORKS, Reply, Request};
@@ -29,7 +30,7 @@ pub(super) struct Forked {
 
 /// The process that serves the fork.
 enum Server {
-    /// This process, in a mount namespace of its own.
+    /// This process, in its own mount namespace.
     Own { spaces: Arc<Workspaces>, mounted: Mounted },
     /// The process of a mount. `rest`: the path of the directory in the fork.
     Of { mount: MountInfo, rest: PathBuf },
@@ -104,16 +105,16 @@ impl Forked {
     /// Shows the path of the fork, which stays.
     pub(super) fn keep(&self) {
         if let Some(path) = self.path() {
-            eprintln!("kept: {}", show(&path));
+            report(format_args!("kept: {}", show(&path)));
         }
     }
 
-    /// Discards the fork. (That of this process ends with it.)
+    /// Discards the fork. (A fork that this process serves ends with it.)
     pub(super) fn discard(&self) {
         if self.can_keep()
             && let Err(error) = self.request(Request::Discard { name: self.name.clone(), lazy: true })
         {
-            crate::output::report(error);
+            report(error);
         }
     }
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
-/// How often the question is asked; a terminal that has ended gives no answer.
+/// The most times that the question is printed; a terminal that has ended gives no answer.
 const TIMES: usize = 20;
 
 /// The terminal of this process.
@@ -16,7 +16,7 @@ pub(super) struct Terminal {
     modes: Option<Termios>,
 }
 
-/// What happens to the changes.
+/// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Apply,
@@ -36,12 +36,12 @@ impl Terminal {
         Ok(Self { file, modes })
     }
 
-    /// Asks until there is an answer. Ctrl-C, and the end of the terminal, drop the changes.
+    /// Prints the question until there is an answer. Ctrl-C, and the end of the terminal, drop the changes.
     ///
     /// # Errors
     /// If no signal can be received.
     pub(super) fn ask(&self, can_keep: bool) -> Result<Answer, TrialError> {
-        // From now on: Ctrl-C ended the command before.
+        // A new one: an earlier Ctrl-C ended the command.
         let mut signals = Signals::listen().map_err(failed("receive signals"))?;
         // A command that was killed may have left other modes; keys that were typed before are not an answer.
         self.modes.as_ref().map(|modes| tcsetattr(&self.file, OptionalActions::Flush, modes));

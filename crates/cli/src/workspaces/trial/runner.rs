@@ -55,8 +55,8 @@ pub(super) struct Inherited {
 }
 
 impl Inherited {
-    /// Takes the state of this process, and gives it the state of a server of files: no umask, since the kernel has applied that of
-    /// the caller, and as many open files as it may have.
+    /// Takes the state of this process, and gives it the state of a server of files: no umask, since the kernel applies the
+    /// caller's, and as many open files as it may have.
     pub(super) fn take() -> Self {
         let limit = getrlimit(Resource::Nofile);
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });

@@ -155,7 +155,7 @@ fn a_mount_that_has_the_directory_as_its_tree_makes_the_fork_and_can_keep_it() {
     let run = ["--", "sh", "-c", "pwd; echo kept > c"];
     let (shown, errors) = check(&fixture, &[&["try", "d/sub", "--keep", "k"], &run[..]].concat(), 0);
     assert_eq!(shown.trim_end(), path.to_str().expect("text"));
-    assert_eq!(errors, format!("A sub/c\n1 change: 1 added\nkept: {}\n", fixture.at("m/w/k/sub").display()));
+    assert_eq!(errors, format!("A sub/c\n1 change: 1 added\nlightfoot: kept: {}\n", fixture.at("m/w/k/sub").display()));
     assert_eq!(fs::read_to_string(fixture.at("m/w/k/sub/c")).expect("a file"), "kept\n");
     // A fork of a fork, under the paths of the first.
     let run = ["--", "sh", "-c", "cat c; echo more >> c; exit 3"];
@@ -165,7 +165,7 @@ fn a_mount_that_has_the_directory_as_its_tree_makes_the_fork_and_can_keep_it() {
     assert_eq!((text("m/w/k/sub/c").as_str(), text("m/w/l/sub/c").as_str()), ("kept\n", "kept\nmore\n"));
     fixture.refused(&["try", "d", "--keep", "k", "--", "true"], 125, &["k: this fork exists"]);
     assert!(forks().contains("\nl ") && forks().contains("\nk ") && forks().lines().count() == 3, "{}", forks());
-    // A mount without forks, and a directory that is not in the tree, have a mount of their own.
+    // A mount without forks, and a directory that is not in the tree, have their own mount.
     for dir in ["m/base/sub", "tree"] {
         fs::create_dir_all(fixture.at("tree")).expect("a directory");
         let _ = check(&fixture, &["try", dir, "--drop", "--", "touch", "/dev/null"], 0);
@@ -201,7 +201,7 @@ fn whatever_ends_it_ends_the_command_and_nothing_stays_mounted() {
         kill_process(Pid::from_child(&child), signal).expect("it runs");
         let output = end_of(child);
         assert_eq!(output.status.code(), status, "{output:?}");
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "nothing is asked or listed");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "nothing is listed");
         fixture.until("the command has ended", || has_ended(&sleep));
         check_unchanged(&fixture);
     }
@@ -221,7 +221,7 @@ fn programs_that_the_command_leaves_behind_lose_the_fork_and_hold_up_nothing() {
 /// `try` on a terminal, with the question on the screen.
 fn asked(fixture: &Fixture, arguments: &[&str], question: &str) -> Option<Terminal> {
     let mut terminal = Terminal::start(fixture, &[&["try"], arguments].concat(), (24, 100))?;
-    terminal.until("it asks", |text| text.contains(question));
+    terminal.until("the question comes", |text| text.contains(question));
     Some(terminal)
 }
 
@@ -233,7 +233,7 @@ fn the_terminal_is_asked_and_ctrl_c_ends_the_command_and_then_drops() {
     let Some(mut terminal) = asked(&fixture, &["d", "--", "sh", "-c", "echo 2 > a; exit 4"], question) else { return };
     assert!(terminal.text().contains("M a\n1 change: 1 modified\n"), "{}", terminal.text());
     terminal.type_in("k\n");
-    terminal.until("it asks again", |text| text.matches(question).count() == 2);
+    terminal.until("the question comes again", |text| text.matches(question).count() == 2);
     terminal.type_in("d\n");
     let (status, text) = terminal.end();
     assert_eq!((status, last(&text)), (Some(4), format!("{question}d")), "{text}");
@@ -244,7 +244,7 @@ fn the_terminal_is_asked_and_ctrl_c_ends_the_command_and_then_drops() {
     // Ctrl-\ and then Ctrl-C.
     terminal.type_in("\x1c");
     terminal.type_in("\x03");
-    terminal.until("it asks", |text| text.contains(question));
+    terminal.until("the question comes", |text| text.contains(question));
     terminal.type_in("\x03");
     let (status, text) = terminal.end();
     assert_eq!((status, last(&text)), (Some(130), "dropped".to_owned()), "{text}");
@@ -310,10 +310,10 @@ fn a_user_without_rights_has_the_same_in_a_user_namespace() {
 #[test]
 fn a_machine_that_lets_no_user_mount_is_one_clear_error() {
     let Some(fixture) = fixture() else { return };
-    // Root without capabilities in a user namespace of its own, which may have no others: a switch of this machine stays as it is.
+    // Root without capabilities in a new user namespace, which may have no others: a switch of this machine stays as it is.
     let without = "echo 0 > /proc/sys/user/max_user_namespaces; \
         exec setpriv --bounding-set=-all --inh-caps=-all $LIGHTFOOT try --drop d -- touch ran";
-    // A process in another root directory than that of its namespace may not make a user namespace.
+    // A process in another root directory than its namespace's may not make a user namespace.
     let elsewhere = "mkdir root; mount --rbind / root; PATH=$PATH:/usr/sbin; chroot root \
         setpriv --reuid=1001 --regid=1001 --clear-groups sh -c \"cd $PWD && exec ./lf try --drop d -- touch ran\"";
     let cases = [
