@@ -45,6 +45,9 @@ use std::sync::atomic::AtomicBool;
 use thiserror::Error;
 use vfs::Foreign;
 
+/// Directories that this process uses while it mounts.
+const OWN: [&str; 2] = ["/proc", "/dev"];
+
 /// Arguments of `lightfoot try`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Trial {
@@ -211,6 +214,10 @@ fn directory(given: &Path) -> Result<PathBuf, TrialError> {
     }
     if dir.parent().is_none() {
         return Err(wrong("nothing can be mounted over the root directory".into(), "use a directory below it"));
+    }
+    // A mount over these would wait for this process, which reads them to serve it.
+    if OWN.iter().any(|own| dir.starts_with(own)) {
+        return Err(wrong("this program needs it to mount".into(), "use another directory"));
     }
     let is_usable = access(&dir, Access::READ_OK | Access::EXEC_OK);
     is_usable.map_err(|errno| wrong(io::Error::from(errno).into(), "use a directory that you may read"))?;

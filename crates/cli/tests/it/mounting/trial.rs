@@ -112,7 +112,9 @@ fn the_exit_status_is_that_of_the_command() {
 fn what_cannot_be_done_is_refused_before_the_command_runs() {
     let Some(fixture) = fixture() else { return };
     let run = ["--", "touch", "../ran"];
-    let cases: [(&[&str], &[&str]); 6] = [
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&["/proc", "--drop"], &["/proc: this program needs it to mount (use another directory)"]),
+        (&["/dev", "--drop"], &["/dev: this program needs it"]),
         (&["d"], &["no terminal to ask on", "(name one of --apply, --keep NAME, --drop)"]),
         (&["d", "--keep", "x"], &["--keep x: no mount has forks of ", "/d MNT --workspaces"]),
         (&["/", "--drop"], &["/: nothing can be mounted over the root directory (use a directory below it)"]),
