@@ -310,6 +310,31 @@ fn a_user_without_rights_has_the_same_in_a_user_namespace() {
 }
 
 #[test]
+fn a_user_keeps_a_fork_in_a_mount_by_the_helper() {
+    let Some(fixture) = fixture() else { return };
+    if Command::new("fusermount3").arg("--version").output().is_err() {
+        return println!("SKIPPED: it needs fusermount3");
+    }
+    // The helper mounts only for a user with a name.
+    let script = format!(
+        r#"{BEFORE}
+        mkdir run; chown nobody run d m
+        user() {{ setpriv --reuid=nobody --regid=65534 --clear-groups env HOME=/ XDG_RUNTIME_DIR="$PWD/run" "$@"; }}
+        user ./lf mount d m --workspaces --daemon
+        user ./lf try d --keep k -- sh -c 'pwd; echo kept > c; grep CapEff /proc/self/status'
+        same "$(user cat m/w/k/c)" kept
+        not test -e d/c
+        user ./lf unmount m; chown -R 0:0 d
+        "#
+    );
+    let Some(output) = in_namespaces(&fixture, "-m", &script) else { return };
+    let expected = format!("{}\nCapEff:\t0000000000000000\n", fixture.at("d").display());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    check_unchanged(&fixture);
+}
+
+#[test]
 fn a_machine_that_lets_no_user_mount_is_one_clear_error() {
     let Some(fixture) = fixture() else { return };
     // Root without capabilities in a new user namespace, which may have no others: a switch of this machine stays as it is.
