@@ -195,7 +195,7 @@ fn whatever_ends_it_ends_the_command_and_nothing_stays_mounted() {
     for (signal, status) in [(Signal::KILL, None), (Signal::TERM, Some(143)), (Signal::HUP, Some(129))] {
         let _ = fs::remove_file(fixture.at("pid"));
         // The shell becomes `sleep`, so the file has the number of the command.
-        let script = format!("{CHANGE}; echo $$ > ../new; mv ../new ../pid; exec sleep 600");
+        let script = format!("{CHANGE}; echo $$ > ../new; mv ../new ../pid; exec sleep 60 > ../out 2>&1");
         let mut command = fixture.command(&["try", "--drop", "d", "--", "sh", "-c", &script]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command runs");
         let sleep = process(&fixture, "pid");
