@@ -28,6 +28,7 @@ use locked_dir::{LockedDir, SocketFile};
 use rustix::fs::{major, minor};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, geteuid, pidfd_open};
+use serde::de::DeserializeOwned;
 use std::env;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -142,7 +143,7 @@ pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
 ///
 /// # Errors
 /// If the process does not reply within `patience`, or replies something else.
-pub(crate) fn ask<T: serde::de::DeserializeOwned>(
+pub(crate) fn ask<T: DeserializeOwned>(
     mount: &MountInfo,
     line: &str,
     patience: Duration,

@@ -6,6 +6,7 @@
 
 mod merging;
 mod place;
+mod trial;
 
 use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
@@ -14,11 +15,13 @@ use crate::workspaces_server::{ChangeLine, ForkLine, Reply, Request, size};
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, presets};
 use fuse::message::show;
-use place::Place;
+use fuse::mountinfo::MountInfo;
+use place::{Place, write_back};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
+use trial::{Runner, Trial, TrialError};
 use vfs::Foreign;
 
 /// How long a command waits for a reply: a commit of a large tree takes long.
@@ -50,6 +53,17 @@ pub(crate) enum Verb {
 
     /// Discard forks with their changes
     Discard(Discard),
+
+    /// Run a command in a fork of a directory, show its changes, and ask whether to apply them
+    ///
+    /// The command sees the fork in the place of the directory, under the same paths; no other program sees it. It is not a
+    /// sandbox: files outside of the directory are changed as usual. The exit status is the command's (128 + N if signal N ended
+    /// it), 126 or 127 if it cannot be run, and 125 if lightfoot fails.
+    Try(Trial),
+
+    /// Become the command of `try`.
+    #[command(name = trial::RUNNER, hide = true)]
+    TryRun(Runner),
 }
 
 /// Arguments of `lightfoot fork`.
@@ -122,16 +136,27 @@ pub(crate) enum WorkspacesError {
     /// A commit has conflicts, which were printed.
     #[error("the commit has conflicts")]
     Conflicts,
+    /// A command in a fork fails.
+    #[error(transparent)]
+    Trial(#[from] TrialError),
 
     /// Standard output cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
 }
 
+impl WorkspacesError {
+    /// Returns the error of a reply that does not belong to the request.
+    fn other_reply() -> Self {
+        Self::Refused("the process of the mount sent another reply".into())
+    }
+}
+
 impl CommandError for WorkspacesError {
     fn status(&self) -> u8 {
         match self {
             Self::Control(error) => error.status(),
+            Self::Trial(error) => error.status(),
             Self::NotAFork { .. } | Self::Refused(_) | Self::OtherMount(_) => 2,
             Self::Conflicts => 3,
             Self::Differs | Self::Output(_) => 1,
@@ -139,7 +164,10 @@ impl CommandError for WorkspacesError {
     }
 
     fn is_reported(&self) -> bool {
-        matches!(self, Self::Differs | Self::Conflicts)
+        match self {
+            Self::Trial(error) => error.is_reported(),
+            error => matches!(error, Self::Differs | Self::Conflicts),
+        }
     }
 }
 
@@ -154,13 +182,15 @@ pub(crate) fn run(verb: &Verb, out: &mut impl Write) -> Result<(), WorkspacesErr
         Verb::Commit(commit) => merging::commit(commit, out),
         Verb::Rollback(rollback) => merging::roll_back(rollback),
         Verb::Discard(discard) => discard.paths.iter().try_for_each(|path| end(path, discard.lazy)),
+        Verb::Try(trial) => Ok(trial::run(trial)?),
+        Verb::TryRun(runner) => Ok(trial::become_command(runner)?),
     }
 }
 
-/// Sends a request to the mount of a place.
-fn request(place: &Place, request: &Request) -> Result<Reply, WorkspacesError> {
+/// Sends a request to the process of a mount.
+fn exchange(mount: &MountInfo, request: &Request) -> Result<Reply, WorkspacesError> {
     let line = serde_json::to_string(request).map_err(OutputError::from)? + "\n";
-    match control::ask(&place.mount, &line, PATIENCE)?.0 {
+    match control::ask(mount, &line, PATIENCE)?.0 {
         Reply::Refused { error } => Err(WorkspacesError::Refused(error)),
         reply => Ok(reply),
     }
@@ -168,9 +198,9 @@ fn request(place: &Place, request: &Request) -> Result<Reply, WorkspacesError> {
 
 fn make(fork: &Fork, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&fork.path)?;
-    place.write_back();
+    write_back(&place.mount.mountpoint);
     let from = place.tree()?;
-    request(&place, &Request::Fork { from, name: fork.name.clone(), bytes: fork.size, inodes: fork.inodes })?;
+    exchange(&place.mount, &Request::Fork { from, name: fork.name.clone(), bytes: fork.size, inodes: fork.inodes })?;
     let path = place.mount.mountpoint.join("w").join(&fork.name);
     print(&format!("{}\n", show(&path)), out)?;
     Ok(())
@@ -178,9 +208,9 @@ fn make(fork: &Fork, out: &mut impl Write) -> Result<(), WorkspacesError> {
 
 fn compare(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&diff.path)?;
-    place.write_back();
-    let Reply::Changes(changes) = request(&place, &Request::Diff { name: place.fork()? })? else {
-        return Err(unexpected());
+    write_back(&place.mount.mountpoint);
+    let Reply::Changes(changes) = exchange(&place.mount, &Request::Diff { name: place.fork()? })? else {
+        return Err(WorkspacesError::other_reply());
     };
     changed(&changes, diff.json, out)?;
     if changes.is_empty() { Ok(()) } else { Err(WorkspacesError::Differs) }
@@ -189,26 +219,15 @@ fn compare(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesError> {
 /// Prints changes.
 fn changed(changes: &[ChangeLine], is_json: bool, out: &mut impl Write) -> Result<(), WorkspacesError> {
     for change in changes {
-        let line = if is_json {
-            serde_json::to_string(change).map_err(OutputError::from)?
-        } else {
-            let ChangeLine { kind, from, path } = change;
-            let from = from.as_ref().map_or(String::new(), |from| format!("{} -> ", show(Path::new(from))));
-            format!("{kind} {from}{}", show(Path::new(path)))
-        };
+        let line = if is_json { serde_json::to_string(change).map_err(OutputError::from)? } else { change.to_string() };
         print(&(line + "\n"), out)?;
     }
     Ok(())
 }
 
-/// Returns the error of a reply that does not belong to the request.
-fn unexpected() -> WorkspacesError {
-    WorkspacesError::Refused("the process of the mount sent another reply (use the same version of lightfoot)".into())
-}
-
 fn end(path: &Path, is_lazy: bool) -> Result<(), WorkspacesError> {
     let place = Place::of(path)?;
-    request(&place, &Request::Discard { name: place.fork()?, lazy: is_lazy }).map(drop)
+    exchange(&place.mount, &Request::Discard { name: place.fork()?, lazy: is_lazy }).map(drop)
 }
 
 /// Prints the forks of the mount at `path`: `lightfoot list MNT`.
@@ -216,8 +235,8 @@ fn end(path: &Path, is_lazy: bool) -> Result<(), WorkspacesError> {
 /// # Errors
 /// See [`WorkspacesError`].
 pub(crate) fn list(path: &Path, is_json: bool, out: &mut impl Write) -> Result<(), WorkspacesError> {
-    let Reply::Forks(forks) = request(&Place::of(path)?, &Request::List)? else {
-        return Err(unexpected());
+    let Reply::Forks(forks) = exchange(&Place::of(path)?.mount, &Request::List)? else {
+        return Err(WorkspacesError::other_reply());
     };
     let text = if is_json { json(&forks)? } else { table(&forks) };
     print(&text, out)?;

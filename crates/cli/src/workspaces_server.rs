@@ -24,8 +24,8 @@ use workspaces::{
 /// The reply to a line that is not a request.
 const UNKNOWN: &str = r#"{"error":"unknown request (use snapshot)"}"#;
 
-/// The reply of a mount without forks.
-const WITHOUT: &str = r#"{"error":"the mount has no forks (mount the tree with --workspaces)"}"#;
+/// The error of a mount without forks.
+pub(crate) const NO_FORKS: &str = "the mount has no forks (mount the tree with --workspaces)";
 
 /// Arguments of `lightfoot mount` about forks.
 #[derive(Args, Clone, Debug)]
@@ -72,12 +72,9 @@ impl WorkspaceArguments {
             return Err(ForksError::Several);
         }
         let is_fixed = source.ttls().attr >= Ttls::LONG.attr && !source.reports_changes();
-        let spaces = Workspaces::over(tree.context(), is_fixed)
-            .map_err(|errno| ForksError::Root(io::Error::from_raw_os_error(errno.raw()).into()))?;
         let directory = source.directories().next().map(|directory| directory.path.to_path_buf());
-        let forks = Forks { spaces: Some(Arc::new(spaces)), directory };
-        forks.recover()?;
-        let mounted = forks.spaces.as_ref().map_or(tree, |spaces| spaces.tree().clone());
+        let forks = Forks::over(&tree, is_fixed, directory)?;
+        let mounted = forks.tree().cloned().unwrap_or(tree);
         Ok((mounted, forks))
     }
 
@@ -88,6 +85,24 @@ impl WorkspaceArguments {
 }
 
 impl Forks {
+    /// Returns forks of a tree, none yet. Completes or undoes a commit to its directory that was cut off. `is_fixed`: no other program
+    /// changes the tree.
+    ///
+    /// # Errors
+    /// If the root directory cannot be read, or that commit can neither be completed nor undone.
+    pub(crate) fn over(tree: &Vfs, is_fixed: bool, directory: Option<PathBuf>) -> Result<Self, ForksError> {
+        let spaces = Workspaces::over(tree.context(), is_fixed)
+            .map_err(|errno| ForksError::Root(io::Error::from_raw_os_error(errno.raw()).into()))?;
+        let forks = Self { spaces: Some(Arc::new(spaces)), directory };
+        forks.recover()?;
+        Ok(forks)
+    }
+
+    /// Returns the tree that shows the forks.
+    pub(crate) fn tree(&self) -> Option<&Vfs> {
+        self.spaces.as_ref().map(|spaces| spaces.tree())
+    }
+
     /// Completes or undoes a commit to the source that was cut off, unless another process commits now.
     fn recover(&self) -> Result<(), ForksError> {
         let (Some(spaces), Some(_one)) = (&self.spaces, self.lock(FlockOperation::NonBlockingLockExclusive)) else {
@@ -112,12 +127,20 @@ impl Forks {
     /// Returns the reply to a line, which another process has sent, as a line of JSON.
     pub(crate) fn answer(&self, line: &str) -> serde_json::Result<String> {
         let Ok(request) = serde_json::from_str::<Request>(line) else { return Ok(UNKNOWN.into()) };
-        let Some(spaces) = &self.spaces else { return Ok(WITHOUT.into()) };
-        let reply = done(self, spaces, request).unwrap_or_else(|error| Reply::Refused { error: error.to_string() });
-        serde_json::to_string(&reply)
+        serde_json::to_string(&self.done(request))
+    }
+
+    /// Does what a request names.
+    pub(crate) fn done(&self, request: Request) -> Reply {
+        let Some(spaces) = &self.spaces else { return Reply::Refused { error: NO_FORKS.into() } };
+        done(self, spaces, request).unwrap_or_else(|error| Reply::Refused { error: error.to_string() })
     }
 }
 
+/// Does what a request names.
+///
+/// # Errors
+/// See [`WorkspaceError`].
 fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, WorkspaceError> {
     Ok(match request {
         Request::Fork { from, name, bytes, inodes } => {

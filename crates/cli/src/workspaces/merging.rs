@@ -1,13 +1,12 @@
 //! `lightfoot commit` and `lightfoot rollback`.
 
 use super::place::Place;
-use super::{WorkspacesError, changed, request, unexpected};
+use super::{WorkspacesError, changed, exchange, write_back};
 use crate::output::{OutputError, print};
-use crate::workspaces_server::{ConflictLine, Reply, Request};
+use crate::workspaces_server::{Reply, Request};
 use clap::Args;
-use fuse::message::show;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Arguments of `lightfoot commit`.
 #[derive(Args, Clone, Debug)]
@@ -47,23 +46,22 @@ pub(crate) struct Rollback {
 /// See [`WorkspacesError`].
 pub(super) fn commit(commit: &Commit, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&commit.path)?;
-    place.write_back();
+    write_back(&place.mount.mountpoint);
     let sent = Request::Commit { name: place.fork()?, check: commit.check, privileged: commit.privileged };
-    match request(&place, &sent)? {
+    match exchange(&place.mount, &sent)? {
         Reply::Changes(changes) => changed(&changes, commit.json, out),
         Reply::Conflicts(conflicts) => {
             for conflict in &conflicts {
-                let ConflictLine { path, reason } = conflict;
                 let line = if commit.json {
                     serde_json::to_string(conflict).map_err(OutputError::from)?
                 } else {
-                    format!("C {}: {reason}", show(Path::new(path)))
+                    conflict.to_string()
                 };
                 print(&(line + "\n"), out)?;
             }
             Err(WorkspacesError::Conflicts)
         }
-        _ => Err(unexpected()),
+        _ => Err(WorkspacesError::other_reply()),
     }
 }
 
@@ -73,7 +71,7 @@ pub(super) fn commit(commit: &Commit, out: &mut impl Write) -> Result<(), Worksp
 /// See [`WorkspacesError`].
 pub(super) fn roll_back(rollback: &Rollback) -> Result<(), WorkspacesError> {
     let place = Place::of(&rollback.path)?;
-    place.write_back();
+    write_back(&place.mount.mountpoint);
     let to = match &rollback.to {
         Some(to) => {
             let other = Place::of(to)?;
@@ -84,5 +82,5 @@ pub(super) fn roll_back(rollback: &Rollback) -> Result<(), WorkspacesError> {
         }
         None => None,
     };
-    request(&place, &Request::Rollback { name: place.fork()?, to }).map(drop)
+    exchange(&place.mount, &Request::Rollback { name: place.fork()?, to }).map(drop)
 }

@@ -59,13 +59,12 @@ impl Place {
     fn not_a_fork(&self) -> WorkspacesError {
         WorkspacesError::NotAFork { path: self.path.clone(), mountpoint: self.mount.mountpoint.clone() }
     }
+}
 
-    /// Makes the kernel send the changes that it has collected.
-    pub(super) fn write_back(&self) {
-        let at = &self.mount.mountpoint;
-        let Ok(opened) = openat(CWD, at, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else { return };
-        if let Err(errno) = syncfs(opened) {
-            tracing::debug!(%errno, "syncfs");
-        }
+/// Makes the kernel send the changes that it has collected for the file system at `at`.
+pub(super) fn write_back(at: &Path) {
+    let Ok(opened) = openat(CWD, at, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else { return };
+    if let Err(errno) = syncfs(opened) {
+        tracing::debug!(%errno, "syncfs");
     }
 }

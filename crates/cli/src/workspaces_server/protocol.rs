@@ -1,6 +1,9 @@
 //! Requests about forks, and replies, as lines of JSON.
 
+use fuse::message::show;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::Path;
 
 /// A request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -65,6 +68,24 @@ pub(crate) struct ConflictLine {
     /// The path from the root of the fork.
     pub(crate) path: String,
     pub(crate) reason: String,
+}
+
+impl fmt::Display for ConflictLine {
+    /// Writes the reason as `lightfoot commit` prints it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "C {}: {}", show(Path::new(&self.path)), self.reason)
+    }
+}
+
+impl fmt::Display for ChangeLine {
+    /// Writes the change as `lightfoot diff` prints it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.kind)?;
+        if let Some(from) = &self.from {
+            write!(f, "{} -> ", show(Path::new(from)))?;
+        }
+        f.write_str(&show(Path::new(&self.path)))
+    }
 }
 
 /// A fork.

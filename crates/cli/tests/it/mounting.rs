@@ -14,6 +14,7 @@ mod plain_user;
 mod server;
 mod sources;
 mod terminal;
+mod trial;
 mod workspaces;
 
 use fixture::{Fixture, Stopped, end_of};

@@ -36,7 +36,7 @@ const ERRORS: [&str; 8] =
     ["lightfoot: ", "error: ", "  tip: ", "Usage: ", "  [possible values: ", "For more information", "  <", "20"];
 
 /// All commands, and the arguments with which a test runs each. `@` stands for the hostile name.
-const COMMANDS: [(&str, &[&str]); 37] = [
+const COMMANDS: [(&str, &[&str]); 40] = [
     ("mount", &["mount", "@", "m"]),
     ("mount", &["mount", "ram:", "@/below"]),
     ("mount", &["mount", "ram:@", "m"]),
@@ -65,6 +65,9 @@ const COMMANDS: [(&str, &[&str]); 37] = [
     ("discard", &["discard", "@", "m/@"]),
     ("commit", &["commit", "@", "--check"]),
     ("rollback", &["rollback", "@", "m/@"]),
+    ("try", &["try", "@", "--drop", "--", "true"]),
+    ("try", &["try", "--keep", "@", "--", "@"]),
+    ("try", &["try", "--@", "--", "true"]),
     ("stats", &["stats", "@"]),
     ("stats", &["stats", "m", "--interval", "@"]),
     ("top", &["top", "--once", "@"]),

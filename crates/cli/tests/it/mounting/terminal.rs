@@ -14,7 +14,7 @@ use std::process::{Child, Command};
 const ROUNDS: usize = 300;
 
 /// A terminal with a program in it.
-struct Terminal {
+pub(crate) struct Terminal {
     /// Our end.
     master: File,
     /// Kept open, so that the modes can be read after the program has ended.
@@ -25,7 +25,7 @@ struct Terminal {
 
 impl Terminal {
     /// `None` where the program setsid(1) is not installed, which it prints.
-    fn start(fixture: &Fixture, arguments: &[&str], (rows, columns): (u16, u16)) -> Option<Self> {
+    pub(crate) fn start(fixture: &Fixture, arguments: &[&str], (rows, columns): (u16, u16)) -> Option<Self> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal");
         let name = ptsname(&master, Vec::new()).expect("a terminal");
@@ -55,11 +55,11 @@ impl Terminal {
         }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.parser.screen().contents()
     }
 
-    fn until(&mut self, what: &str, mut is_so: impl FnMut(&str) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, mut is_so: impl FnMut(&str) -> bool) {
         for _ in 0..ROUNDS {
             if is_so(&self.text()) {
                 return;
@@ -69,7 +69,7 @@ impl Terminal {
         panic!("waited in vain until {what}:\n{}", self.text());
     }
 
-    fn type_in(&mut self, keys: &str) {
+    pub(crate) fn type_in(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("it takes keys");
     }
 
@@ -79,7 +79,7 @@ impl Terminal {
     }
 
     /// Waits for the end of the program. Its status, and what the terminal shows then.
-    fn end(&mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(&mut self) -> (Option<i32>, String) {
         let output = end_of(self.child.take().expect("it was started"));
         while poll(&mut [PollFd::new(&self.master, PollFlags::IN)], Some(&Timespec::default())) == Ok(1) {
             self.read();
