@@ -1,6 +1,7 @@
 //! Tests of forks as file systems.
 
 mod changes;
+mod memory;
 mod model;
 mod races;
 mod suite;
