@@ -1,7 +1,8 @@
 //! An array with one slot per CPU index, grown without moving.
 //!
 //! Slots of the first indexes exist from the start and cost one bound check. Later ones are in segments that double in
-//! size and are made at first use. Only its owner writes a slot; all threads may read it.
+//! size and are made at first use, and so is the table of segments, which most arrays never need. Only its owner writes a slot;
+//! all threads may read it.
 //!
 //! The simulator's crate compiles this file too, so its slots have the same places in memory.
 
@@ -13,15 +14,18 @@ use std::sync::OnceLock;
 const FIRST: usize = if cfg!(loom) { 4 } else { 32 };
 
 /// Slots of the first segment of a small array.
-const FIRST_SMALL: usize = if cfg!(loom) { 4 } else { 8 };
+const FIRST_SMALL: usize = 4;
 
 /// Segments behind the first: as many slots as the first, then twice as many, and so on; enough for two million threads.
-const SEGMENTS: usize = 18;
+const SEGMENTS: usize = 19;
+
+/// The segments behind the first, made or not.
+type Segments<T> = [OnceLock<Box<[T]>>; SEGMENTS];
 
 /// One `T` per CPU index; see [`cpu::id`].
 pub struct PerCpu<T> {
     first: Box<[T]>,
-    more: [OnceLock<Box<[T]>>; SEGMENTS],
+    more: OnceLock<Box<Segments<T>>>,
     make: fn() -> T,
 }
 
@@ -30,19 +34,16 @@ impl<T> PerCpu<T> {
     /// machine does not charge for it.
     #[must_use]
     pub fn new(make: fn() -> T) -> Self {
-        Self::with_first(FIRST, make)
+        Self::sized(make, false)
     }
 
-    /// As [`new`](Self::new), for an object of which a process may have thousands: fewer slots
+    /// As [`new`](Self::new); with `is_small` for an object of which a process may have thousands: fewer slots
     /// exist from the start.
     #[must_use]
-    pub fn small(make: fn() -> T) -> Self {
-        Self::with_first(FIRST_SMALL, make)
-    }
-
-    fn with_first(first: usize, make: fn() -> T) -> Self {
+    pub fn sized(make: fn() -> T, is_small: bool) -> Self {
+        let first = if is_small { FIRST_SMALL } else { FIRST };
         let first = uncharged(|| (0..first).map(|_| make()).collect());
-        Self { first, more: [const { OnceLock::new() }; SEGMENTS], make }
+        Self { first, more: OnceLock::new(), make }
     }
 
     /// Returns the slot of the calling thread.
@@ -68,16 +69,19 @@ impl<T> PerCpu<T> {
     fn get_later(&self, id: usize) -> &T {
         // Segment k holds indexes first << k .. first << (k + 1).
         let first = self.first.len();
-        let k = (id / first).ilog2() as usize;
+        // A division by a power of two.
+        let k = (id >> first.trailing_zeros()).ilog2() as usize;
         // Uncharged, so that a simulated thread is not suspended inside the once-lock: another would wait for it for
         // ever.
         let make = || uncharged(|| (0..first << k).map(|_| (self.make)()).collect());
-        &self.more[k].get_or_init(make)[id - (first << k)]
+        let more = self.more.get_or_init(|| uncharged(|| Box::new([const { OnceLock::new() }; SEGMENTS])));
+        &more[k].get_or_init(make)[id - (first << k)]
     }
 
     /// Returns every slot made so far.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.first.iter().chain(self.more.iter().filter_map(OnceLock::get).flatten())
+        let more = self.more.get().into_iter().flat_map(|more| more.iter());
+        self.first.iter().chain(more.filter_map(OnceLock::get).flatten())
     }
 }
 
@@ -94,8 +98,8 @@ mod tests {
 
     #[test]
     fn a_slot_stays_where_it_is_when_the_array_grows() {
-        for make in [PerCpu::new, PerCpu::small] {
-            let array = make(|| AtomicUsize::new(0));
+        for is_small in [false, true] {
+            let array = PerCpu::sized(|| AtomicUsize::new(0), is_small);
             let ids = [0, 7, 8, 9, 15, 16, 31, 32, 33, 63, 64, 127, 128, 5000];
             for id in ids {
                 array.get(id).store(id + 1, Relaxed);

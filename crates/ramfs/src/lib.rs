@@ -142,7 +142,7 @@ impl RamFs {
             readers: BiasedReaders::new(),
             case_insensitive,
             next_range: AtomicU64::new(INO_BATCH),
-            own_range: PerCpu::small(|| InoRange(AtomicU64::new(0))),
+            own_range: PerCpu::sized(|| InoRange(AtomicU64::new(0)), true),
         }
     }
 

@@ -201,7 +201,7 @@ fn retirers() -> Vec<Contender> {
 
 fn references() -> Vec<Contender> {
     let arc = Arc::new(1u64);
-    let owner = PerCpuOwner::new(1u64);
+    let owner = PerCpuOwner::new(1u64, false);
     vec![
         contender("PerCpuArc clone + drop", move || {
             black_box(*owner.share());

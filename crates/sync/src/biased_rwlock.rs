@@ -97,7 +97,7 @@ impl BiasedReaders {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            slots: Box::new(PerCpu::small(Slot::default)),
+            slots: Box::new(PerCpu::sized(Slot::default, true)),
             #[cfg(loom)]
             step: AtomicU32::new(0),
         }

@@ -179,7 +179,7 @@ impl<'g, N: HashNode> View<'g, N> {
 
 impl<N: HashNode> HashTable<N> {
     /// Returns an empty table of at least `min_buckets` buckets, read and written under guards of
-    /// `domain`; it never shrinks below that.
+    /// `domain`; it never shrinks below that. A table that starts with few buckets has few counters, too.
     #[must_use]
     pub fn new(domain: &RcuDomain, min_buckets: usize, key: N::Key) -> Self {
         let min_buckets = min_buckets.next_power_of_two();
@@ -190,7 +190,7 @@ impl<N: HashNode> HashTable<N> {
             min_buckets,
             resize: Mutex::new(()),
             sums: Sums::default(),
-            uncounted: PerCpu::new(Uncounted::default),
+            uncounted: PerCpu::sized(Uncounted::default, min_buckets < 256),
             _nodes: PhantomData,
         }
     }

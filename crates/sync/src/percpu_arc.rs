@@ -166,7 +166,7 @@ unsafe fn put_central<T>(body: NonNull<Body<T>>, n: i64) {
 /// The owner of a value with a per-CPU reference count. Dropping it leaves the value to the last [`PerCpuArc`].
 ///
 /// ```
-/// let owner = lightfoot_sync::PerCpuOwner::new(String::from("root"));
+/// let owner = lightfoot_sync::PerCpuOwner::new(String::from("root"), false);
 /// let share = owner.share();
 /// drop(owner);
 /// assert_eq!(share.clone().as_str(), "root");
@@ -204,11 +204,12 @@ unsafe impl<T: Send + Sync> Send for PerCpuRef<'_, T> {}
 unsafe impl<T: Send + Sync> Sync for PerCpuRef<'_, T> {}
 
 impl<T> PerCpuOwner<T> {
-    /// Moves `value` to the heap, with its counters.
+    /// Moves `value` to the heap, with its counters. `is_small`: a process may have thousands of such values, so fewer counters
+    /// exist from the start.
     #[must_use]
-    pub fn new(value: T) -> Self {
+    pub fn new(value: T, is_small: bool) -> Self {
         let body = Box::new(Body {
-            readers: Readers::new(false),
+            readers: Readers::new(false, is_small),
             closed: AtomicBool::new(false),
             central: AtomicI64::new(BIAS + 1),
             sealed: Mutex::new(false),
@@ -334,7 +335,7 @@ impl<'a, T> PerCpuRef<'a, T> {
     /// Returns a reference, at the cost of a clone. `None` if the owner is sealed or dropped.
     ///
     /// ```
-    /// let owner = lightfoot_sync::PerCpuOwner::new(1);
+    /// let owner = lightfoot_sync::PerCpuOwner::new(1, false);
     /// assert!(owner.borrow().to_arc().is_some());
     /// assert_eq!(owner.seal(), 0);
     /// assert!(owner.borrow().to_arc().is_none());
@@ -428,7 +429,7 @@ mod tests {
     #[test]
     fn a_seal_counts_the_references_and_refuses_new_ones() {
         let drops = AtomicUsize::new(0);
-        let owner = PerCpuOwner::new(Value(&drops));
+        let owner = PerCpuOwner::new(Value(&drops), false);
         let first = owner.share();
         let second = first.borrow().to_arc().expect("the owner is open");
         assert!(first.borrow().ptr_eq(owner.borrow()) && second.ptr_eq(&first));
@@ -452,7 +453,7 @@ mod tests {
     #[test]
     fn a_sealed_owner_leaves_the_value_to_the_last_reference() {
         let drops = AtomicUsize::new(0);
-        let owner = PerCpuOwner::new(Value(&drops));
+        let owner = PerCpuOwner::new(Value(&drops), false);
         assert_eq!(owner.seal(), 0);
         let share = owner.share();
         drop(owner);
@@ -467,7 +468,7 @@ mod tests {
     #[test]
     fn a_sealer_that_finds_no_reference_is_alone_until_it_unseals() {
         let (inside, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let owner = PerCpuOwner::new(());
+        let owner = PerCpuOwner::new((), false);
         std::thread::scope(|s| {
             for _ in 0..2 {
                 s.spawn(|| {

@@ -112,7 +112,7 @@ impl PerCpuCredits {
     #[must_use]
     pub fn new(bound: u64, fill: u64) -> Self {
         let account = Mutex::new(Account { rest: bound, debt: 0 });
-        Self { bound, fill, shared: Apart { account }, stores: PerCpu::small(Store::new) }
+        Self { bound, fill, shared: Apart { account }, stores: PerCpu::sized(Store::new, true) }
     }
 
     /// Returns all units, taken or not.

@@ -110,7 +110,7 @@ impl<T> PerCpuRwLock<T> {
     /// Returns a free lock around `data`.
     #[must_use]
     pub fn new(data: T) -> Self {
-        Self { slots: PerCpu::small(Slot::default), writers: SpinLock::new(()), data: UnsafeCell::new(data) }
+        Self { slots: PerCpu::sized(Slot::default, true), writers: SpinLock::new(()), data: UnsafeCell::new(data) }
     }
 
     /// Comes in as a reader, spinning while a writer is in. Sections of one thread nest.

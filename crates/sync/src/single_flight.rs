@@ -55,7 +55,7 @@ use prim::atomic::{
 };
 use prim::cell::UnsafeCell;
 use prim::shared::Arc;
-use prim::{clock, park};
+use prim::{PerCpu, clock, park};
 
 const FLYING: u32 = 0;
 const AWAITED: u32 = 1;
@@ -75,42 +75,16 @@ const ABANDONED: u32 = 3;
 /// assert_eq!(waiter.wait(None), Waited::Done(5));
 /// ```
 pub struct SingleFlight<K, V> {
-    shards: Box<[Arc<Shard<K, V>>]>,
+    /// By the regions' hashes, not by CPU: most of them are made at first use.
+    shards: PerCpu<Arc<Shard<K, V>>>,
+    count: usize,
 }
 
 /// Has a cache line for itself. Its `Arc` keeps the count of references on another line, and only a [detached](Leader::detach) leader
 /// changes that count.
 #[repr(align(64))]
 struct Shard<K, V> {
-    flights: Mutex<Flights<K, V>>,
-}
-
-/// The flights of a shard. The first one is in the shard itself, so it needs no allocation. Most
-/// shards never have a second one.
-struct Flights<K, V> {
-    first: Option<Arc<Flight<K, V>>>,
-    others: Vec<Arc<Flight<K, V>>>,
-}
-
-impl<K, V> Flights<K, V> {
-    fn iter(&self) -> impl Iterator<Item = &Arc<Flight<K, V>>> {
-        self.first.iter().chain(&self.others)
-    }
-
-    fn put(&mut self, flight: Arc<Flight<K, V>>) {
-        match self.first {
-            None => self.first = Some(flight),
-            Some(_) => self.others.push(flight),
-        }
-    }
-
-    fn take(&mut self, flight: &Arc<Flight<K, V>>) -> Option<Arc<Flight<K, V>>> {
-        if self.first.as_ref().is_some_and(|first| Arc::ptr_eq(first, flight)) {
-            return self.first.take();
-        }
-        let at = self.others.iter().position(|other| Arc::ptr_eq(other, flight))?;
-        Some(self.others.swap_remove(at))
-    }
+    flights: Mutex<Vec<Arc<Flight<K, V>>>>,
 }
 
 struct Flight<K, V> {
@@ -180,8 +154,8 @@ impl<K, V> SingleFlight<K, V> {
     /// Nothing in flight, in so many shards, each with a lock.
     #[must_use]
     pub fn new(shards: usize) -> Self {
-        let shard = |_| Arc::new(Shard { flights: Mutex::new(Flights { first: None, others: Vec::new() }) });
-        Self { shards: (0..shards).map(shard).collect() }
+        let shard = || Arc::new(Shard { flights: Mutex::new(Vec::new()) });
+        Self { shards: PerCpu::sized(shard, true), count: shards }
     }
 
     /// Leads the work for the key that `make` returns and `is` recognises, or waits for its leader. `(region, hash)` are
@@ -200,21 +174,21 @@ impl<K, V> SingleFlight<K, V> {
         }
         let flight =
             Arc::new(Flight { state: AtomicU32::new(FLYING), hash, key: make(), value: UnsafeCell::new(None) });
-        flights.put(flight.clone());
+        flights.push(flight.clone());
         drop(flights);
         Entry::Lead(Leader { shard: ShardRef::Borrowed(shard), flight, outcome: ABANDONED })
     }
 
     /// Returns how many keys are in flight. Exact if no thread enters or lands meanwhile.
     fn in_flight(&self) -> usize {
-        self.shards.iter().map(|shard| shard.flights.lock().iter().count()).sum()
+        self.shards.iter().map(|shard| shard.flights.lock().len()).sum()
     }
 
     /// Returns the shard of a region, by the high bits after a multiplication: callers' hashes may
     /// have few good bits.
     fn shard(&self, region: u64) -> &Arc<Shard<K, V>> {
         let mixed = region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        &self.shards[mixed as usize & (self.shards.len() - 1)]
+        self.shards.get(mixed as usize & (self.count - 1))
     }
 }
 
@@ -248,7 +222,8 @@ impl<K, V> Drop for Leader<'_, K, V> {
             return;
         }
         let mut flights = self.shard.flights.lock();
-        let listed = flights.take(&self.flight);
+        let at = flights.iter().position(|other| Arc::ptr_eq(other, &self.flight));
+        let listed = at.map(|at| flights.swap_remove(at));
         drop(flights);
         drop(listed);
         // ORDERING: Release pairs with the Acquire in `Waiter::wait`: a thread that sees the outcome sees the value.

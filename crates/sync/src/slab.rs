@@ -261,9 +261,8 @@ impl<T: Item> Slab<T> {
     }
 
     fn with_huge_from(huge_from: usize) -> Self {
-        let magazines = if huge_from == 0 { PerCpu::new } else { PerCpu::small };
         Self {
-            magazines: magazines(Magazine::default),
+            magazines: PerCpu::sized(Magazine::default, huge_from > 0),
             full: AtomicUsize::new(2 * BATCH),
             depot: Arc::new(Apart(Mutex::new(Depot::new(huge_from)))),
         }

@@ -302,7 +302,7 @@ impl Builder {
     /// Returns the tree, with the root file system `fs`.
     #[must_use]
     pub fn build(self, fs: impl FileSystem) -> Vfs {
-        let tree = Arc::new(PerCpuOwner::new(Tree::new(self.paths)));
+        let tree = Arc::new(PerCpuOwner::new(Tree::new(self.paths), false));
         let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs), self.budget, true));
         SuperBlock::introduce(&root);
         let mount = Mount::new(root.clone(), root.pin_again(root.root()), MountFlags::default());

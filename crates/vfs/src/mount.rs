@@ -117,14 +117,12 @@ impl Mount {
     pub(crate) fn new(sb: PlainArc<SuperBlock>, root: DentryRef, flags: MountFlags) -> Owned {
         let domain = &sb.domain;
         let (attached, children) = (RcuOption::none(domain), RcuOption::none(domain));
-        let (dev, id) = (sb.slots().dev, sb.next_number());
         let secret = u128::from(prim::seed::random_u64()) << 64 | u128::from(prim::seed::random_u64());
         sb.mounted.fetch_add(1, Relaxed);
-        Arc::new(PerCpuOwner::new(Self {
-            sb,
-            dev,
+        let mount = Self {
+            dev: sb.slots().dev,
             flags: AtomicU32::new(flags.bits()),
-            id,
+            id: sb.next_number(),
             secret,
             root: Some(root),
             attached,
@@ -132,8 +130,12 @@ impl Mount {
             namespace: AtomicU64::new(0),
             ending: Mutex::new(()),
             write_gate: PerCpuRwLock::new(()),
-            writers: PerCpu::small(Writers::default),
-        }))
+            writers: PerCpu::sized(Writers::default, true),
+            sb,
+        };
+        // The first file system of a tree has the number 1; of others there may be thousands.
+        let is_small = mount.dev > 1;
+        Arc::new(PerCpuOwner::new(mount, is_small))
     }
 
     /// Returns another mount of the same root, not attached yet.

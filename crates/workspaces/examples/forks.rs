@@ -71,16 +71,27 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (cold, warm) = look(at);
         println!("attributes by path in {at}: first {cold} ns, then {warm} ns");
     }
+    let changed =
+        |name: &str| (0..10_000).try_for_each(|number| write(&context, &format!("/w/{name}/new{number}"), b"x"));
     let begun = Instant::now();
-    for number in 0..10_000 {
-        write(&context, &format!("/w/a2/new{number}"), b"x")?;
-    }
+    changed("a2")?;
     println!("10,000 new files: {} ns each", begun.elapsed().as_nanos() / 10_000);
     let begun = Instant::now();
     let changes = spaces.changes("a2")?.len();
     println!("comparison of {changes} changes: {} us", begun.elapsed().as_micros());
+    (3..12).try_for_each(|number| changed(&format!("a{number}")))?;
+    let discard = |name: &str| spaces.discard(name, false).expect("a fork without open files");
+    let returned = median(10, |number| discard(&format!("a{}", number + 2)));
+    println!("discard after 10,000 changes, until it returns: {} us", returned / 1000);
     let begun = Instant::now();
-    spaces.discard("a2", false)?;
-    println!("discard after these changes: {} us", begun.elapsed().as_micros());
+    spaces.wait_until_freed();
+    println!("until the memory of these 10 is free: {} us more", begun.elapsed().as_micros());
+    for others in [1_000, 10_000] {
+        (spaces.list().len()..others).for_each(|number| fork("base", &format!("o{number}")));
+        let made = median(300, |number| fork("base", &format!("x{number}")));
+        let discarded = median(300, |number| spaces.discard(&format!("x{number}"), false).expect("discarded"));
+        let count = spaces.list().len();
+        println!("fork beside {count} others: {made} ns, discard until it returns: {discarded} ns");
+    }
     Ok(())
 }

@@ -30,7 +30,7 @@ use vfs::{Context, Errno};
 /// # Ok::<(), vfs::Errno>(())
 /// ```
 #[derive(Clone)]
-pub struct Fork(Arc<State>);
+pub struct Fork(pub(crate) Arc<State>);
 
 impl fmt::Debug for Fork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

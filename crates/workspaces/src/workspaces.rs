@@ -5,8 +5,9 @@
 //! and limits, statistics and `EBUSY` come from the mounts of the tree.
 //!
 //! # How it is locked
-//! A mutex around the names, held for one fork or discard.
+//! A mutex around the names, held for one fork or discard. A thread of [`Background`] frees the memory of ended forks.
 
+use crate::background::Background;
 use crate::commit::{Commit, CommitOptions};
 use crate::diff::Change;
 use crate::publish::Recovered;
@@ -16,7 +17,7 @@ use core::fmt;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
-use vfs::{Base, Context, Errno, Foreign, MountFlags, NAME_MAX, UnmountFlags, Vfs};
+use vfs::{Base, Errno, Foreign, MountFlags, NAME_MAX, PathRef, UnmountFlags, Vfs};
 
 /// The name of the base among the forks.
 pub const BASE: &str = "base";
@@ -90,6 +91,20 @@ struct Kept {
     made: SystemTime,
 }
 
+/// A fork that was discarded, and its root directory, without which the thread that discards it might free its cache.
+struct Ended {
+    of: Option<(Kept, PathRef)>,
+    tree: Vfs,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        drop(self.of.take());
+        // The cache shares the changes with the fork.
+        self.tree.barrier();
+    }
+}
+
 /// Forks by name in one tree: the base is at `/base`, read-only, and each fork at `/w/NAME`. So a mount of the tree shows all
 /// forks.
 ///
@@ -111,6 +126,7 @@ pub struct Workspaces {
     tree: Vfs,
     trunk: Fork,
     forks: Mutex<BTreeMap<String, Kept>>,
+    freeing: Background,
 }
 
 impl fmt::Debug for Workspaces {
@@ -124,13 +140,13 @@ impl Workspaces {
     ///
     /// # Errors
     /// The errors of the base's root directory.
-    pub fn over(base: Context, is_fixed: bool) -> Result<Self, Errno> {
+    pub fn over(base: vfs::Context, is_fixed: bool) -> Result<Self, Errno> {
         let (trunk, tree) = (Fork::over(base, is_fixed)?, Vfs::new(ramfs::RamFs::new()));
         let context = tree.context();
         context.mkdir(Base::CWD, b"/base", 0o755)?;
         context.mkdir(Base::CWD, b"/w", 0o711)?;
         context.mount(trunk.file_system(), Base::CWD, b"/base", MountFlags::RDONLY)?;
-        Ok(Self { tree, trunk, forks: Mutex::default() })
+        Ok(Self { tree, trunk, forks: Mutex::default(), freeing: Background::default() })
     }
 
     /// Returns the tree.
@@ -223,7 +239,7 @@ impl Workspaces {
     }
 
     /// Removes a fork with its changes. Its forks stay. With `is_lazy`, also while files are open, which stay until they are
-    /// closed.
+    /// closed. Returns when the fork has no name any more: a thread frees the memory. [`Workspaces::wait_until_freed`] waits for it.
     ///
     /// # Errors
     /// [`WorkspaceError::Missing`]; [`WorkspaceError::Busy`] without `is_lazy`.
@@ -234,14 +250,18 @@ impl Workspaces {
             return Err(WorkspaceError::Busy(name.into()));
         }
         let (at, context) = (at(name), self.tree.context());
+        let root = context.hold(Base::CWD, &at, true)?;
         // A front end's kernel holds names that no program uses.
         context.unmount(Base::CWD, &at, UnmountFlags::DETACH)?;
         context.rmdir(Base::CWD, &at)?;
-        let ended = forks.remove(name);
-        drop(forks);
-        // Frees the changes, which may take a while, without the lock.
-        drop(ended);
+        let of = forks.remove(name).map(|kept| (kept, root));
+        self.freeing.free(Ended { of, tree: self.tree.clone() });
         Ok(())
+    }
+
+    /// Waits until the memory of the forks that were discarded so far is free, but for files that are still open.
+    pub fn wait_until_freed(&self) {
+        self.freeing.wait();
     }
 
     /// Returns all forks, by name.
@@ -258,4 +278,60 @@ impl Workspaces {
 /// Returns the path of a fork in the tree.
 fn at(name: &str) -> Vec<u8> {
     [b"/w/", name.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, channel};
+    use vfs::{Context, OpenFlags};
+
+    fn write(context: &Context, path: &[u8]) -> vfs::OpenFile {
+        let file = context.open(Base::CWD, path, OpenFlags::WRONLY.union(OpenFlags::CREAT), 0o644).unwrap();
+        file.write_at(0, b"text").unwrap();
+        file
+    }
+
+    /// Its drop waits for the other side to end.
+    struct Busy(Receiver<()>);
+
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            let _ = self.0.recv();
+        }
+    }
+
+    #[test]
+    fn a_discarded_fork_is_freed_but_for_open_files() {
+        let spaces = Workspaces::over(Vfs::new(ramfs::RamFs::new()).context(), true).unwrap();
+        let (context, pages) = (spaces.tree().context(), || spaces.trunk.0.shared.pool.stats().live);
+        spaces.fork(BASE, "a", ForkLimits::default()).unwrap();
+        for number in 0..500 {
+            drop(write(&context, format!("/w/a/{number}").as_bytes()));
+        }
+        spaces.fork("a", "b", ForkLimits::default()).unwrap();
+        write(&context, b"/w/a/own");
+        let state = |name: &str| Arc::downgrade(&spaces.forks.lock()[name].fork.0);
+        let (a, b) = (state("a"), state("b"));
+        // The discard returns although the thread is busy.
+        let (go, busy) = channel::<()>();
+        spaces.freeing.free(Busy(busy));
+        spaces.discard("a", false).unwrap();
+        assert!(spaces.list().iter().all(|fork| fork.name != "a"));
+        assert!(a.upgrade().is_some());
+        assert_eq!(pages(), 501);
+        drop(go);
+        spaces.wait_until_freed();
+        assert!(a.upgrade().is_none() && b.upgrade().is_some());
+        assert_eq!(pages(), 500);
+        let open = write(&context, b"/w/b/open");
+        spaces.discard("b", true).unwrap();
+        spaces.wait_until_freed();
+        assert!(b.upgrade().is_some());
+        drop(open);
+        spaces.tree().barrier();
+        assert!(b.upgrade().is_none());
+        assert_eq!(pages(), 0);
+    }
 }

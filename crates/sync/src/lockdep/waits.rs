@@ -47,7 +47,7 @@ struct Slot {
 
 impl Waits {
     pub(super) fn new() -> Self {
-        Self(uncharged(|| PerCpu::small(Default::default)))
+        Self(uncharged(|| PerCpu::sized(Default::default, true)))
     }
 
     /// Runs `wait`, which takes a lock of the rank `level`, and counts its time.

@@ -129,13 +129,16 @@ pub(crate) struct Readers<P> {
 }
 
 impl<P: Default> Readers<P> {
-    /// With full fences if `fences` is set or `membarrier(2)` is not available.
-    pub(crate) fn new(fences: bool) -> Self {
+    /// With full fences if `fences` is set or `membarrier(2)` is not available. `is_small`: a process may have thousands.
+    pub(crate) fn new(fences: bool, is_small: bool) -> Self {
         Self {
             epoch: AtomicU64::new(EPOCH | 1),
             asymmetric: Asymmetric::new(fences),
             era: prim::era::current(),
-            slots: PerCpu::new(|| Slot { state: AtomicU64::new(0), leaked: AtomicU32::new(0), own: P::default() }),
+            slots: PerCpu::sized(
+                || Slot { state: AtomicU64::new(0), leaked: AtomicU32::new(0), own: P::default() },
+                is_small,
+            ),
             #[cfg(loom)]
             step: AtomicU32::new(0),
         }

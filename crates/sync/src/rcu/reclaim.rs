@@ -100,7 +100,7 @@ impl Inner {
             orphaned: AtomicBool::new(false),
             counters: Counters::default(),
         };
-        Self { readers: Readers::new(fences), reclaim }
+        Self { readers: Readers::new(fences, false), reclaim }
     }
 
     /// Returns whether the calling thread runs a callback of this domain.

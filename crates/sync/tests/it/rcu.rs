@@ -442,7 +442,7 @@ fn a_guard_dropped_after_its_index_went_back_only_stalls() {
 fn a_percpu_reference_is_dropped_once_by_the_last_of_many_threads() {
     for round in 0..100u64 {
         let drops = Arc::new(AtomicUsize::new(0));
-        let owner = PerCpuOwner::new(Canary::new(round, &drops));
+        let owner = PerCpuOwner::new(Canary::new(round, &drops), false);
         let start = Barrier::new(4);
         thread::scope(|s| {
             for turn in 0..3 {
@@ -477,6 +477,6 @@ fn a_percpu_reference_is_dropped_once_by_the_last_of_many_threads() {
 #[test]
 fn an_owner_without_shares_drops_the_value() {
     let drops = Arc::new(AtomicUsize::new(0));
-    drop(PerCpuOwner::new(Canary::new(0, &drops)));
+    drop(PerCpuOwner::new(Canary::new(0, &drops), false));
     assert_eq!(drops.load(Relaxed), 1);
 }

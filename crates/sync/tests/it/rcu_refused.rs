@@ -106,7 +106,7 @@ fn among_readers(domain: &RcuDomain, f: impl FnOnce()) {
 fn readers_execute_fences_once_membarrier_is_refused() {
     alone("rcu_refused::readers_execute_fences_once_membarrier_is_refused", || {
         let Some((domain, count)) = running() else { return };
-        let owner = PerCpuOwner::new(1);
+        let owner = PerCpuOwner::new(1, false);
         let share = owner.share();
         refuse(&[libc::SYS_membarrier], libc::SECCOMP_FILTER_FLAG_TSYNC);
         among_readers(&domain, || {
@@ -139,7 +139,7 @@ fn a_filter_of_one_thread_does_not_disturb_the_reclaimer() {
 fn what_cannot_be_freed_any_more_is_reported_and_kept() {
     alone("rcu_refused::what_cannot_be_freed_any_more_is_reported_and_kept", || {
         let Some((domain, count)) = running() else { return };
-        let owner = PerCpuOwner::new(1);
+        let owner = PerCpuOwner::new(1, false);
         refuse(&[libc::SYS_membarrier, libc::SYS_sched_setaffinity], libc::SECCOMP_FILTER_FLAG_TSYNC);
         for round in 1..=3 {
             count_later(&domain, &count);
@@ -185,7 +185,7 @@ fn in_the_child_of_a_fork_a_domain_refuses_and_a_new_one_works() {
             domain.defer(0, || {});
             domain.barrier();
             count_later(&domain, &count);
-            let (owner, is_over, inside) = (PerCpuOwner::new(1), AtomicBool::new(false), Barrier::new(2));
+            let (owner, is_over, inside) = (PerCpuOwner::new(1, false), AtomicBool::new(false), Barrier::new(2));
             thread::scope(|s| {
                 // In the child it never leaves.
                 s.spawn(|| {

@@ -26,7 +26,7 @@ unsafe impl Sync for Canary {}
 impl Canary {
     fn new() -> (PerCpuOwner<Self>, Arc<AtomicUsize>) {
         let drops = Arc::new(AtomicUsize::new(0));
-        (PerCpuOwner::new(Self { alive: UnsafeCell::new(true), drops: drops.clone() }), drops)
+        (PerCpuOwner::new(Self { alive: UnsafeCell::new(true), drops: drops.clone() }, false), drops)
     }
 
     fn look(&self) {

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_mount_point_that_moves_before_its_directory_is_locked_is_marked_under_the_lock_of_the_new_one() {
-        let owner = PerCpuOwner::new(Tree::new(Options::default()));
+        let owner = PerCpuOwner::new(Tree::new(Options::default()), false);
         let sb = SuperBlock::new(owner.share(), Box::new(Names), Budget::default(), true);
         let make = |dir, name: &[u8]| {
             let slot = sb.slot(SlotKind::Entry).unwrap();

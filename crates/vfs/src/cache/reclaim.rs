@@ -168,7 +168,7 @@ impl Share {
         let fill = (budget / 1024).clamp(SLOT, MAX_FILL);
         Self {
             credits: PerCpuCredits::new(budget, fill),
-            looks: PerCpu::small(OwnLooks::default),
+            looks: PerCpu::sized(OwnLooks::default, true),
             hand: SlabCursor::new(),
         }
     }

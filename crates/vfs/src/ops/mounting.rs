@@ -172,14 +172,13 @@ impl Context {
             vec![]
         };
         self.notify_watchers(&gone);
-        let ends_cache = gone.iter().chain([&mount]).any(|mount| !mount.sb.is_shown());
+        let waits = gone.iter().chain([&mount]).any(|mount| !mount.sb.is_shown());
         drop((gone, mount));
         // Replaced tables of mounts still own their mounts. Where nothing can be freed any more
         // they stay in memory, and `RcuStats` counts the refusal. The mount is removed from the
         // tree all the same.
-        if ends_cache {
-            let _ = self.tree().domain.try_barrier();
-        }
+        self.tree().domain.flush();
+        let _ = waits.then(|| self.tree().domain.try_barrier());
         Ok(())
     }
 

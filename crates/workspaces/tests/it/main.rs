@@ -2,6 +2,7 @@
 
 mod changes;
 mod commits;
+mod memory;
 mod model;
 mod publish;
 mod races;

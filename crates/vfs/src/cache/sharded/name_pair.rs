@@ -137,7 +137,7 @@ mod tests {
     }
 
     fn new_superblock() -> (PerCpuOwner<Tree>, SuperBlock) {
-        let owner = PerCpuOwner::new(Tree::new(Options::default()));
+        let owner = PerCpuOwner::new(Tree::new(Options::default()), false);
         let sb = SuperBlock::new(owner.share(), Box::new(Names), Budget::default(), true);
         (owner, sb)
     }
