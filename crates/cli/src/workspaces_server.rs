@@ -105,9 +105,7 @@ impl Forks {
 
     /// Completes or undoes a commit to the source that was cut off, unless another process commits now.
     fn recover(&self) -> Result<(), ForksError> {
-        let (Some(spaces), Some(_one)) = (&self.spaces, self.lock(FlockOperation::NonBlockingLockExclusive)) else {
-            return Ok(());
-        };
+        let (Some(spaces), Ok(_one)) = (&self.spaces, self.lock()) else { return Ok(()) };
         match spaces.recover() {
             Ok(Recovered::Nothing) => {}
             Ok(Recovered::Completed) => tracing::warn!("a commit to the source that was cut off is complete now"),
@@ -117,11 +115,17 @@ impl Forks {
         Ok(())
     }
 
-    /// Locks the source for a commit, if it is a directory. `None`: another process has it locked, or it cannot be opened.
-    fn lock(&self, how: FlockOperation) -> Option<OwnedFd> {
-        let opened = open(self.directory.as_ref()?, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        flock(&opened, how).ok()?;
-        Some(opened)
+    /// Locks the source for a commit, if it is a directory that has its path still.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::CutOff`]: another process has it locked.
+    fn lock(&self) -> Result<Option<OwnedFd>, WorkspaceError> {
+        let Some(directory) = &self.directory else { return Ok(None) };
+        let Ok(opened) = open(directory, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else { return Ok(None) };
+        match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(WorkspaceError::CutOff),
+            _ => Ok(Some(opened)),
+        }
     }
 
     /// Returns the reply to a line, which another process has sent, as a line of JSON.
@@ -151,7 +155,7 @@ fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, W
         }
         Request::Diff { name } => Reply::Changes(spaces.changes(&name)?.into_iter().map(change_line).collect()),
         Request::Commit { name, check, privileged } => {
-            let _one = if check { None } else { forks.lock(FlockOperation::LockExclusive) };
+            let _one = if check { None } else { forks.lock()? };
             match spaces.commit(&name, CommitOptions { check_only: check, privileged })? {
                 Commit::Done(changes) => Reply::Changes(changes.into_iter().map(change_line).collect()),
                 Commit::Conflicts(conflicts) => {
