@@ -20,11 +20,12 @@ pub(crate) use journal::{STAGING, recover};
 
 use crate::commit::{Commit, CommitOptions, Conflict, ConflictKind};
 use crate::diff::{changes, path_of};
-use crate::record::{Key, Node, Part, Record, Stamp};
+use crate::record::{Covered, Key, Node, Part, Record, Stamp, now_ns};
 use crate::rollback::Stale;
 use crate::state::State;
 use crate::tree::Tree;
 use journal::{Failed, Found, Path, Step, Target, found};
+use prim::atomic::Ordering::Relaxed;
 use staging::Staging;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -108,6 +109,7 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
             plan.steps().map_err(|errno| Failed { path: Vec::new(), errno }).and_then(|steps| target.run(&steps));
         // A later commit, or a recovery, removes files that stay.
         let _ended = target.end_if_settled();
+        state.settled.store(now_ns(), Relaxed);
         match taken {
             Ok(()) => {}
             Err(_) if plan.stamp().is_err() => return Err(Errno::EIO),
@@ -163,7 +165,7 @@ impl Plan<'_> {
         let Some(base) = self.state.base_in(self.tree, dir)? else { return Ok(()) };
         let (new, expected) = match record {
             Record::Entry(entry) => (Some(entry.node), entry.covered),
-            Record::Whiteout(node) => (None, Some(*node)),
+            Record::Whiteout(covered) => (None, Some(*covered)),
             _ => return Ok(()),
         };
         if path.split(|byte| *byte == b'/').next() == Some(STAGING) {
@@ -187,15 +189,45 @@ impl Plan<'_> {
             Err(Errno::ENOENT) => None,
             Err(errno) => return Err(errno),
         };
-        let actual = old.map(|(number, _)| number);
-        if actual != expected && (actual.is_some() || new.is_some()) {
-            self.conflict(&path, if actual.is_some() { ConflictKind::Name } else { ConflictKind::Removed });
+        let (actual, seen) = (old.map(|(number, _)| number), expected.map(|covered| covered.node));
+        if actual != seen && (actual.is_some() || new.is_some()) {
+            let kind = match actual {
+                None => ConflictKind::Removed,
+                // The fork has the file still, and another file replaced it in the base.
+                Some(_) if new == seen => ConflictKind::Contents,
+                Some(_) => ConflictKind::Name,
+            };
+            self.conflict(&path, kind);
         } else if new != actual {
+            if let (Some((number, attr)), Some(covered)) = (old, expected)
+                && self.tree.node(number).is_none_or(|node| node.attr.nlink == 0)
+                && self.has_changed_since(&journal::join(&self.state.shared.lower.path(&base), name), &attr, covered)?
+            {
+                self.conflict(&path, ConflictKind::Removed);
+                return Ok(());
+            }
             self.stale.name(dir, name);
             let from = journal::join(&self.state.shared.lower.path(&base), name);
             self.names.push(Name { path, from, new, old });
         }
         Ok(())
+    }
+
+    /// Returns whether a file, or anything in a directory, has changed since the fork removed it.
+    fn has_changed_since(&self, path: &[u8], attr: &vfs::Attr, covered: Covered) -> Result<bool, Errno> {
+        // Relaxed: the closed gate orders it.
+        if covered.is_before(attr, self.state.settled.load(Relaxed)) {
+            return Ok(true);
+        }
+        if attr.is_dir() {
+            for name in self.target.names(path)? {
+                let below = journal::join(path, &name);
+                if self.has_changed_since(&below, &self.target.attr(&below)?, covered)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Plans the contents and attributes of a node that the fork has changed.

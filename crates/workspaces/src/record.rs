@@ -17,6 +17,7 @@ use core::cmp::Ordering;
 use core::ops::Bound;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 use vfs::{Attr, Errno, NAME_MAX, PathRef};
 
 /// The bytes of a record besides its key, of its names and values, as they count against a limit.
@@ -126,6 +127,33 @@ impl<'k> Part<'k> {
     }
 }
 
+/// A name of the base that the fork hides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Covered {
+    /// The base's node of the name.
+    pub(crate) node: u64,
+    /// When the fork first changed the name: a commit finds later changes of the file by it.
+    at: i64,
+}
+
+impl Covered {
+    /// Hides a name of the base at this moment.
+    pub(crate) fn now(node: u64) -> Self {
+        Self { node, at: now_ns() }
+    }
+
+    /// Returns whether a file has changed since, and since `settled`.
+    pub(crate) fn is_before(&self, attr: &Attr, settled: i64) -> bool {
+        self.at.max(settled) < attr.ctime
+    }
+}
+
+/// Returns the time. File times are coarser, so a file that changes at the next moment may look older.
+pub(crate) fn now_ns() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
+}
+
 /// A name in a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
@@ -134,8 +162,8 @@ pub(crate) struct Entry {
     pub(crate) kind: u32,
     /// The place in listings.
     pub(crate) serial: u64,
-    /// The base's node of the name, when the fork first changed the name.
-    pub(crate) covered: Option<u64>,
+    /// The name of the base that it hides.
+    pub(crate) covered: Option<Covered>,
 }
 
 /// The attributes of a file of the base at its first change, by which a commit finds that another program changed the file.
@@ -162,8 +190,8 @@ impl Stamp {
 pub(crate) enum Record {
     Node(Arc<Node>),
     Entry(Entry),
-    /// The base has the name for this node.
-    Whiteout(u64),
+    /// A name of the base that was removed.
+    Whiteout(Covered),
     Listed(Key),
     /// A directory, and the name in it.
     Place(u64, Key),

@@ -108,8 +108,8 @@ impl State {
     fn hold_changed(&self, tree: &Tree, new: &Tree) {
         let changed: Vec<_> = tree.map.diff(&new.map, Record::is_same).collect();
         let covered = |record: Option<&Record>| match record? {
-            Record::Whiteout(node) => Some(*node),
-            Record::Entry(entry) => entry.covered,
+            Record::Whiteout(covered) => Some(covered.node),
+            Record::Entry(entry) => entry.covered.map(|covered| covered.node),
             _ => None,
         };
         let place = |(key, old, _): &(&Key, Option<&Record>, Option<&Record>)| match Part::of(key)? {
@@ -120,7 +120,7 @@ impl State {
         for (number, node) in changed.into_iter().filter_map(left) {
             let place = places.remove(&number).or_else(|| tree.place(number));
             if let (Some(file), Some(_)) = (node.base.clone(), &place) {
-                self.hold(number, Held { file, place });
+                self.held.lock().keep(number, Held { file, place });
             }
         }
     }

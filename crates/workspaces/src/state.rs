@@ -15,7 +15,7 @@ use crate::tree::{Tree, Unchanged};
 use crate::usage::Usage;
 use core::cell::OnceCell;
 use parking_lot::{Mutex, RwLock};
-use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Weak};
@@ -81,6 +81,8 @@ pub(crate) struct State {
     pub(crate) tree: Mutex<Tree>,
     /// The tree and its use at the moment of the fork, or of the last commit.
     pub(crate) origin: Mutex<(Tree, (u64, u64))>,
+    /// When the last commit of the fork to the base ended, which changed times there.
+    pub(crate) settled: AtomicI64,
     /// The tree that it was made from.
     pub(crate) parent: Parent,
     pub(crate) held: Mutex<HeldFiles>,
@@ -117,6 +119,7 @@ impl State {
             shared,
             root: node,
             origin: Mutex::new((tree.clone(), usage.now())),
+            settled: AtomicI64::new(0),
             parent,
             tree: Mutex::new(tree),
             held: Mutex::new(held),
@@ -148,11 +151,6 @@ impl State {
     /// Closes the gate: no change runs until the result is dropped.
     pub(crate) fn close(&self) -> parking_lot::RwLockWriteGuard<'_, ()> {
         self.gate.write()
-    }
-
-    /// Holds a file of the base that loses its record.
-    pub(crate) fn hold(&self, node: u64, held: Held) {
-        self.held.lock().keep(node, held);
     }
 
     /// Returns the ways to the caches of the fork's file systems.

@@ -7,7 +7,7 @@
 //! By the fork's mutex, for as long as one change takes in memory.
 
 use crate::map::Map;
-use crate::record::{Entry, Key, KeyBuf, Node, Part, RECORD_BYTES, Record, Stamp, Xattrs};
+use crate::record::{Covered, Entry, Key, KeyBuf, Node, Part, RECORD_BYTES, Record, Stamp, Xattrs};
 use core::ops::Bound;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -132,10 +132,10 @@ impl Tree {
         self.count(dir, is_dir, 1)
     }
 
-    /// Returns the base's node of a name that the fork has changed.
-    fn covered(&self, dir: u64, name: &[u8]) -> Option<u64> {
+    /// Returns the name of the base that a changed name hides.
+    fn covered(&self, dir: u64, name: &[u8]) -> Option<Covered> {
         match self.name(dir, name) {
-            Some(Record::Whiteout(node)) => Some(*node),
+            Some(Record::Whiteout(covered)) => Some(*covered),
             Some(Record::Entry(entry)) => entry.covered,
             _ => None,
         }
@@ -151,7 +151,7 @@ impl Tree {
     /// Removes a name of a node from a directory, and counts the link. `covered`: the base's node of the name.
     pub(crate) fn leave(&mut self, dir: u64, name: &[u8], node: u64, covered: Option<u64>) -> Result<(), Errno> {
         let key = KeyBuf::name(dir, name);
-        let covered = self.covered(dir, name).or(covered);
+        let covered = self.covered(dir, name).or(covered.map(Covered::now));
         self.take_name(dir, name);
         if self.place(node).is_some_and(|(at, of)| at == dir && *of == *name) {
             self.take(&KeyBuf::place(node));
@@ -289,7 +289,7 @@ impl Tree {
         let kind = node.attr.kind();
         match self.name(dir, name) {
             None if at != number => {
-                self.put_entry(dir, name, Entry { node: number, kind, serial: 0, covered: Some(at) });
+                self.put_entry(dir, name, Entry { node: number, kind, serial: 0, covered: Some(Covered::now(at)) });
             }
             _ => self.cover(dir, name, at),
         }
@@ -300,14 +300,14 @@ impl Tree {
         let Some((dir, name)) = self.place(number) else { return };
         let kind = self.node(number).filter(|node| node.attr.nlink > 0).map(|node| node.attr.kind());
         if let (Some(kind), None) = (kind, self.name(dir, &name)) {
-            self.put_entry(dir, &name, Entry { node: number, kind, serial: 0, covered: Some(number) });
+            self.put_entry(dir, &name, Entry { node: number, kind, serial: 0, covered: Some(Covered::now(number)) });
         }
     }
 
     /// Notes the file of the base that has a name.
     pub(crate) fn cover(&mut self, dir: u64, name: &[u8], node: u64) {
         if let Some(Record::Entry(entry)) = self.map.get_mut(&*KeyBuf::name(dir, name)) {
-            entry.covered = Some(node);
+            entry.covered = Some(Covered::now(node));
         }
     }
 

@@ -218,7 +218,7 @@ impl<'t> Target<'t> {
     }
 
     /// Returns the names in a directory.
-    fn names(self, path: &[u8]) -> Result<Vec<Path>, Errno> {
+    pub(super) fn names(self, path: &[u8]) -> Result<Vec<Path>, Errno> {
         let mut names: Vec<Path> = Vec::new();
         let dir = self.open(path, OpenFlags::RDONLY.union(OpenFlags::DIRECTORY))?;
         dir.entries_after(0, Want::NAMES, &mut |entry, _| {

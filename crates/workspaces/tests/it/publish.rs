@@ -132,7 +132,7 @@ fn fail_at(plan: &Plan, number: u64, is_once: bool) {
 #[test]
 fn a_commit_that_is_cut_off_is_completed_or_undone() {
     let mut seen_states = std::collections::BTreeSet::new();
-    for seed in 0..6 {
+    for seed in 0..3 {
         for number in 0.. {
             let dir = tempfile::tempdir().expect("a directory");
             let (fork, context, plan) = faulty(dir.path(), seed);
@@ -165,7 +165,7 @@ fn a_commit_that_is_cut_off_is_completed_or_undone() {
 
 #[test]
 fn a_commit_with_one_error_changes_all_or_nothing() {
-    for seed in 0..6 {
+    for seed in 0..3 {
         for number in 0.. {
             let dir = tempfile::tempdir().expect("a directory");
             let (fork, context, plan) = faulty(dir.path(), seed);
@@ -249,6 +249,50 @@ fn what_others_changed_in_the_base_is_a_conflict() {
         let check = CommitOptions { check_only: true, ..CommitOptions::default() };
         // The base's cache may have an absent name for a second.
         assert!(number == 1 || matches!(fork.commit(check), Ok(Commit::Conflicts(_))), "{number}");
+    }
+}
+
+/// Changes a file until its time shows that it changed after this call began.
+fn change(path: &Path) {
+    let began = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let time = || std::fs::metadata(path).map(|data| (data.ctime() as u64, data.ctime_nsec() as u32)).unwrap();
+    while time() <= (began.as_secs(), began.subsec_nanos()) {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o640)).unwrap();
+    }
+}
+
+#[test]
+fn what_others_changed_after_its_removal_is_not_removed() {
+    type Act = fn(&Context) -> Result<(), Errno>;
+    let remove_tree: Act = |fork| {
+        for path in [&b"/a/b/d/f"[..], b"/a/b/f"] {
+            fork.unlink(Base::CWD, path)?;
+        }
+        fork.rmdir(Base::CWD, b"/a/b/d")?;
+        fork.rmdir(Base::CWD, b"/a/b")
+    };
+    let cases: [(Act, &str, &str); 4] = [
+        (|fork| fork.unlink(Base::CWD, b"/a/g"), "a/g", "C a/g: "),
+        (|fork| fork.rename(PathAt::cwd(b"/f"), PathAt::cwd(b"/a/g"), RenameFlags::default()), "a/g", "C a/g: "),
+        (remove_tree, "a/b/d/f", "C a/b: "),
+        (remove_tree, "a/b/d", "C a/b: "),
+    ];
+    for (number, (act, path, expected)) in cases.into_iter().enumerate() {
+        for is_changed in [true, false] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let base = host(dir.path());
+            fill(&base.context());
+            let (fork, context) = fork_of(&base, false);
+            act(&context).expect("a change");
+            if is_changed {
+                change(&dir.path().join(path));
+                let conflicts = commit(&fork).expect_err("a conflict");
+                assert!(conflicts.iter().any(|line| line.starts_with(expected)), "{number}: {conflicts:?}");
+                assert!(dir.path().join(path).exists(), "{number}");
+            } else {
+                assert!(commit(&fork).is_ok(), "{number}");
+            }
+        }
     }
 }
 
