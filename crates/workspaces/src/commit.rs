@@ -79,7 +79,7 @@ pub enum ConflictKind {
 impl fmt::Display for ConflictKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Name => "the name was changed here and in the parent",
+            Self::Name => "changed or replaced here and in the parent",
             Self::Contents => "the contents were changed here and in the parent",
             Self::Attributes => "mode, owner or attributes were changed here and in the parent",
             Self::Removed => "changed on one side and removed on the other",

@@ -89,7 +89,7 @@ fn a_conflict_changes_nothing_and_has_its_path_and_kind() {
         (
             |one| write(one, "/new", 0, b"one"),
             |two| write(two, "/new", 0, b"two"),
-            &["C new: the name was changed here and in the parent"],
+            &["C new: changed or replaced here and in the parent"],
         ),
         (
             |one| one.unlink(Base::CWD, b"/a/g"),
@@ -139,7 +139,7 @@ fn a_conflict_changes_nothing_and_has_its_path_and_kind() {
         (
             |one| one.rename(PathAt::cwd(b"/f"), PathAt::cwd(b"/one"), RenameFlags::default()),
             |two| two.rename(PathAt::cwd(b"/f"), PathAt::cwd(b"/two"), RenameFlags::default()),
-            &["C f: the name was changed here and in the parent"],
+            &["C f: changed or replaced here and in the parent"],
         ),
     ];
     for (number, (first, second, expected)) in cases.into_iter().enumerate() {

@@ -205,12 +205,12 @@ fn what_others_changed_in_the_base_is_a_conflict() {
         (
             |fork| write(fork, "/new", 0, b"x"),
             |dir| std::fs::write(dir.join("new"), "other").unwrap(),
-            "C new: the name",
+            "C new: changed or replaced",
         ),
         (
             |fork| fork.unlink(Base::CWD, b"/a/g"),
             |dir| std::fs::rename(dir.join("f"), dir.join("a/g")).unwrap(),
-            "C a/g: the name",
+            "C a/g: changed or replaced",
         ),
         (
             |fork| write(fork, "/a/g", 0, b"x"),
