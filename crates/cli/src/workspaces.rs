@@ -36,7 +36,7 @@ pub(crate) enum Verb {
     /// microseconds, whatever the size of the tree.
     Fork(Fork),
 
-    /// Show the changes of a fork since it was made
+    /// Show the changes of a fork since it was made, or since another fork
     ///
     /// One line for each path: A added, M modified, D removed, R renamed (with the old path). The exit status is 0 without changes and
     /// 1 with changes.
@@ -92,6 +92,10 @@ pub(crate) struct Diff {
     /// The fork
     #[arg(value_name = "PATH")]
     path: PathBuf,
+
+    /// Compare with this fork of the same mount, or with MNT/base (default: with the beginning of the fork)
+    #[arg(value_name = "OTHER")]
+    other: Option<PathBuf>,
 
     /// Print a JSON object for each change
     #[arg(long)]
@@ -209,7 +213,8 @@ fn make(fork: &Fork, out: &mut impl Write) -> Result<(), WorkspacesError> {
 fn compare(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&diff.path)?;
     write_back(&place.mount.mountpoint);
-    let Reply::Changes(changes) = exchange(&place.mount, &Request::Diff { name: place.fork()? })? else {
+    let other = diff.other.as_ref().map(|other| place.beside(other)).transpose()?;
+    let Reply::Changes(changes) = exchange(&place.mount, &Request::Diff { name: place.fork()?, other })? else {
         return Err(WorkspacesError::other_reply());
     };
     changed(&changes, diff.json, out)?;

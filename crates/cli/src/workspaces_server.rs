@@ -153,7 +153,13 @@ fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, W
             spaces.fork(&from, &name, limits)?;
             Reply::Done
         }
-        Request::Diff { name } => Reply::Changes(spaces.changes(&name)?.into_iter().map(change_line).collect()),
+        Request::Diff { name, other } => {
+            let changes = match other {
+                Some(other) => spaces.changes_since(&name, &other)?,
+                None => spaces.changes(&name)?,
+            };
+            Reply::Changes(changes.into_iter().map(change_line).collect())
+        }
         Request::Commit { name, check, privileged } => {
             let _one = if check { None } else { forks.lock()? };
             match spaces.commit(&name, CommitOptions { check_only: check, privileged })? {

@@ -114,9 +114,8 @@ fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<C
     let _closed = state.close();
     let (stale, done) = {
         let _closed = parent.close();
-        let done = changes(state)?;
-        let (ours, origin, theirs) =
-            (state.tree.lock().clone(), state.origin.lock().0.clone(), parent.tree.lock().clone());
+        let done = changes(state, &state.origin())?;
+        let (ours, origin, theirs) = (state.tree.lock().clone(), state.origin(), parent.tree.lock().clone());
         let usage = Usage::new(parent.usage.limits(), parent.usage.now());
         let mut merge = Merge {
             merged: theirs.clone(),

@@ -4,7 +4,7 @@
 //! The difference of two maps, which follows the changes, not the size of the tree. A file that moved is found by its node, so a
 //! rename is exact, whatever else changed.
 
-use crate::record::{Key, Node, Part, Record};
+use crate::record::{Key, Node, Part, Place, Record};
 use crate::state::State;
 use crate::tree::Tree;
 use core::fmt;
@@ -75,14 +75,15 @@ pub(crate) fn node_of(record: Option<&Record>, base: Option<u64>) -> Option<u64>
     }
 }
 
-/// Returns the changes since the fork was made.
-pub(crate) fn changes(state: &State) -> Result<Vec<Change>, Errno> {
-    let (now, then) = (state.tree.lock().clone(), state.origin.lock().0.clone());
+/// Returns the changes of a fork since another tree of the store.
+pub(crate) fn changes(state: &State, then: &Tree) -> Result<Vec<Change>, Errno> {
+    let now = state.tree.lock().clone();
     let (mut added, mut removed, mut changed) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for (key, new, old) in now.map.diff(&then.map, Record::is_same) {
         match Part::of(key) {
             Some(Part::Name(dir, name)) => {
-                let base = if new.is_none() || old.is_none() { state.covered(dir, name)? } else { None };
+                let is_shown = new.is_none() || old.is_none();
+                let base = if is_shown { state.covered_in(&now, dir, name)? } else { None };
                 let (new, old) = (node_of(new, base), node_of(old, base));
                 if new == old {
                     continue;
@@ -98,15 +99,10 @@ pub(crate) fn changes(state: &State) -> Result<Vec<Change>, Errno> {
     let mut found = names(&added, &removed);
     let [is_added, is_removed] = [&added, &removed].map(|of| of.values().copied().collect::<HashSet<u64>>());
     for (node, new, old) in changed {
-        let Some(Record::Node(new)) = new else { continue };
+        let (Some(new), Some(old)) = (state_of(node, new, old), state_of(node, old, new)) else { continue };
         let is_named = is_added.contains(&node) && !is_removed.contains(&node);
-        let old = match (old, &new.base) {
-            (Some(Record::Node(old)), _) => Some(old.clone()),
-            (_, Some(base)) => Node::of_base(base.clone(), node).ok().map(Arc::new),
-            _ => None,
-        };
-        let is_other = old.is_none_or(|old| !old.looks_like(new));
-        let place = if node == state.root || new.attr.nlink == 0 { None } else { state.name_of(&now, node)? };
+        let is_other = !old.looks_like(&new);
+        let place = if node == state.root || new.attr.nlink == 0 { None } else { place_of(state, &now, then, node)? };
         let path = place.and_then(|(dir, name)| path_of(state, &now, (dir, &name)));
         if let Some(path) = path.filter(|_| is_other && !is_named) {
             found.push(Change { path, kind: ChangeKind::Modified });
@@ -115,6 +111,25 @@ pub(crate) fn changes(state: &State) -> Result<Vec<Change>, Errno> {
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// Returns the state of a node in one tree: by its record, or as in the base, which the record in the other tree names. `None`:
+/// the tree does not have the node.
+fn state_of(node: u64, record: Option<&Record>, other: Option<&Record>) -> Option<Arc<Node>> {
+    match (record, other) {
+        (Some(Record::Node(found)), _) => Some(found.clone()),
+        (_, Some(Record::Node(other))) => Node::of_base(other.base.clone()?, node).ok().map(Arc::new),
+        _ => None,
+    }
+}
+
+/// Returns a name of a node in a tree, which may have no record of it, but another tree has.
+fn place_of(state: &State, now: &Tree, then: &Tree, node: u64) -> Result<Option<Place>, Errno> {
+    if let Some(place) = state.name_of(now, node)? {
+        return Ok(Some(place));
+    }
+    let Some((dir, name)) = then.place(node) else { return Ok(None) };
+    Ok(if state.is_of(now, (dir, &name), node)? { Some((dir, name)) } else { None })
 }
 
 /// Returns the changes of names.

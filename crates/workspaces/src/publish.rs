@@ -78,10 +78,10 @@ struct Plan<'p> {
 pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, Errno> {
     let (stale, done, replaced) = {
         let _closed = state.close();
-        let done = changes(state)?;
+        let done = changes(state, &state.origin())?;
         let tree = state.tree.lock().clone();
         let target = Target(&state.shared.lower);
-        let origin = state.origin.lock().0.clone();
+        let origin = state.origin();
         let mut plan = Plan {
             state,
             tree: &tree,

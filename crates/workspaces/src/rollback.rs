@@ -65,6 +65,11 @@ impl Stale {
 }
 
 impl State {
+    /// Returns the tree at the beginning of the fork, or at its last commit.
+    pub(crate) fn origin(&self) -> Tree {
+        self.origin.lock().0.clone()
+    }
+
     /// Returns the tree and its use, for another fork to return to. Later writes of this fork copy contents first.
     pub(crate) fn snapshot(&self) -> (Tree, (u64, u64)) {
         let _closed = self.close();

@@ -76,7 +76,18 @@ impl Fork {
     /// # Errors
     /// The errors of the base.
     pub fn changes(&self) -> Result<Vec<Change>, Errno> {
-        changes(&self.0)
+        changes(&self.0, &self.0.origin())
+    }
+
+    /// Returns the changes that lead from another fork of the same store to this one, by path.
+    ///
+    /// # Errors
+    /// `EINVAL` for a fork of another store; the errors of the base.
+    pub fn changes_since(&self, other: &Self) -> Result<Vec<Change>, Errno> {
+        if !Arc::ptr_eq(&self.0.shared, &other.0.shared) {
+            return Err(Errno::EINVAL);
+        }
+        changes(&self.0, &other.0.snapshot().0)
     }
 
     /// Makes the changes of the fork changes of the tree that it was made from; see [`Commit`]. The changes of a fork of the trunk are

@@ -191,6 +191,19 @@ impl Workspaces {
         Ok(self.get(name)?.0.changes()?)
     }
 
+    /// Returns the changes that lead from the fork `other`, or the [base](BASE), to a fork.
+    ///
+    /// # Errors
+    /// As for [`Workspaces::changes`].
+    pub fn changes_since(&self, name: &str, other: &str) -> Result<Vec<Change>, WorkspaceError> {
+        Ok(self.get(name)?.0.changes_since(&self.tree_of(other)?)?)
+    }
+
+    /// Returns a fork, or the trunk.
+    fn tree_of(&self, name: &str) -> Result<Fork, WorkspaceError> {
+        if name == BASE { Ok(self.trunk.clone()) } else { Ok(self.get(name)?.0) }
+    }
+
     /// Makes the changes of a fork changes of the tree that it was made from, all or none: see [`Fork::commit`].
     ///
     /// # Errors
@@ -223,11 +236,7 @@ impl Workspaces {
     /// [`WorkspaceError::Missing`]; [`WorkspaceError::Failed`]: the limits of the fork do not allow that state.
     pub fn roll_back(&self, name: &str, to: Option<&str>) -> Result<(), WorkspaceError> {
         let fork = self.get(name)?.0;
-        let to = match to {
-            Some(BASE) => Some(self.trunk.clone()),
-            Some(to) => Some(self.get(to)?.0),
-            None => None,
-        };
+        let to = to.map(|to| self.tree_of(to)).transpose()?;
         Ok(fork.roll_back(to.as_ref())?)
     }
 

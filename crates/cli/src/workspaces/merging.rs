@@ -72,15 +72,6 @@ pub(super) fn commit(commit: &Commit, out: &mut impl Write) -> Result<(), Worksp
 pub(super) fn roll_back(rollback: &Rollback) -> Result<(), WorkspacesError> {
     let place = Place::of(&rollback.path)?;
     write_back(&place.mount.mountpoint);
-    let to = match &rollback.to {
-        Some(to) => {
-            let other = Place::of(to)?;
-            if other.mount.mountpoint != place.mount.mountpoint {
-                return Err(WorkspacesError::OtherMount(to.clone()));
-            }
-            Some(other.tree()?)
-        }
-        None => None,
-    };
+    let to = rollback.to.as_ref().map(|to| place.beside(to)).transpose()?;
     exchange(&place.mount, &Request::Rollback { name: place.fork()?, to }).map(drop)
 }

@@ -56,6 +56,18 @@ impl Place {
         if is_base { Ok(workspaces::BASE.into()) } else { self.fork() }
     }
 
+    /// Returns the name of another fork of the same mount, or of the base.
+    ///
+    /// # Errors
+    /// If the path is neither.
+    pub(super) fn beside(&self, other: &Path) -> Result<String, WorkspacesError> {
+        let place = Self::of(other)?;
+        if place.mount.mountpoint != self.mount.mountpoint {
+            return Err(WorkspacesError::OtherMount(other.into()));
+        }
+        place.tree()
+    }
+
     fn not_a_fork(&self) -> WorkspacesError {
         WorkspacesError::NotAFork { path: self.path.clone(), mountpoint: self.mount.mountpoint.clone() }
     }

@@ -11,8 +11,8 @@ use std::path::Path;
 pub(crate) enum Request {
     /// Make the fork `name` of `from`, which is the name of a fork, or `base`.
     Fork { from: String, name: String, bytes: Option<u64>, inodes: Option<u64> },
-    /// List the changes of a fork.
-    Diff { name: String },
+    /// List the changes of a fork; with `other`, since the state of that fork, or of `base`.
+    Diff { name: String, other: Option<String> },
     /// Make the changes of a fork changes of its parent; with `check`, only look for conflicts.
     Commit {
         name: String,

@@ -44,6 +44,16 @@ fn changes_have_the_paths_and_kinds_that_a_user_sees() {
     write(&below, "/new", 0, b"x").expect("a write");
     assert_eq!(changes(&child), ["M moved/f", "M new"]);
     assert_eq!(read(&context, "/new").as_deref(), Ok(&b"new"[..]));
+    let since = |one: &Fork, other: &Fork| -> Vec<String> {
+        one.changes_since(other).expect("changes").iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(since(&child, &fork), ["M moved/f", "M new"]);
+    assert_eq!(since(&fork, &child), ["M moved/f", "M new"]);
+    // Directories that one of two forks has made.
+    below.mkdir(Base::CWD, b"/dir", 0o755).expect("a directory");
+    write(&below, "/dir/f", 0, b"x").expect("a write");
+    assert_eq!(since(&child, &fork), ["A dir", "A dir/f", "M moved/f", "M new"]);
+    assert_eq!(since(&fork, &child), ["D dir", "M moved/f", "M new"]);
 }
 
 #[test]

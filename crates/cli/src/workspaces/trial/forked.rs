@@ -82,7 +82,7 @@ impl Forked {
     /// # Errors
     /// If the directory cannot be read, or the process of the mount does not reply.
     pub(super) fn changes(&self) -> Result<Vec<ChangeLine>, TrialError> {
-        match self.request(Request::Diff { name: self.name.clone() })? {
+        match self.request(Request::Diff { name: self.name.clone(), other: None })? {
             Reply::Changes(changes) => Ok(changes),
             _ => Err(WorkspacesError::other_reply().into()),
         }

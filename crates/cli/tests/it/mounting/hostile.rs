@@ -36,7 +36,7 @@ const ERRORS: [&str; 8] =
     ["lightfoot: ", "error: ", "  tip: ", "Usage: ", "  [possible values: ", "For more information", "  <", "20"];
 
 /// All commands, and the arguments with which a test runs each. `@` stands for the hostile name.
-const COMMANDS: [(&str, &[&str]); 40] = [
+const COMMANDS: [(&str, &[&str]); 41] = [
     ("mount", &["mount", "@", "m"]),
     ("mount", &["mount", "ram:", "@/below"]),
     ("mount", &["mount", "ram:@", "m"]),
@@ -62,6 +62,7 @@ const COMMANDS: [(&str, &[&str]); 40] = [
     ("fork", &["fork", "@", "a"]),
     ("fork", &["fork", "m", "@", "--size", "@"]),
     ("diff", &["diff", "@", "--json"]),
+    ("diff", &["diff", "m/w/@", "@"]),
     ("discard", &["discard", "@", "m/@"]),
     ("commit", &["commit", "@", "--check"]),
     ("rollback", &["rollback", "@", "m/@"]),

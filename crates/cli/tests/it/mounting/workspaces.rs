@@ -46,6 +46,10 @@ fn agents_work_in_forks_and_the_tree_stays_as_it_was() {
     let changes = fixture.run(&["diff", "m/w/b", "--json"]);
     let change: Value = serde_json::from_slice(&changes.stdout).expect("JSON");
     assert_eq!(change, serde_json::json!({ "kind": "M", "path": "lib/f2" }));
+    let between = |one: &str, other: &str| String::from_utf8(fixture.run(&["diff", one, other]).stdout).expect("text");
+    assert_eq!((between("m/w/b", "m/w/a"), between("m/w/a", "m/w/b")), ("M lib/f2\n".into(), "M lib/f2\n".into()));
+    assert_eq!(between("m/w/b", "m/base"), text.replace("M lib/f1\n", "M lib/f1\nM lib/f2\n"));
+    fixture.refused(&["diff", "m/w/b", "repo"], 2, &["not a mount point"]);
     assert_eq!(shell(&fixture.at("m/w/b"), "cat lib/f1 lib/f2"), "1\n1\n2\n2\n");
     assert_eq!(shell(&fixture.at("repo"), "git status --short; cat src/f1"), "1\n");
     let list = fixture.ok(&["list", "m"]);
