@@ -112,6 +112,10 @@ pub(crate) struct Discard {
     /// Also while programs use them: their files stay until they are closed
     #[arg(short, long)]
     lazy: bool,
+
+    /// Return when the memory of the forks is free
+    #[arg(long)]
+    wait: bool,
 }
 
 /// Why a command about forks fails.
@@ -185,7 +189,7 @@ pub(crate) fn run(verb: &Verb, out: &mut impl Write) -> Result<(), WorkspacesErr
         Verb::Diff(diff) => compare(diff, out),
         Verb::Commit(commit) => merging::commit(commit, out),
         Verb::Rollback(rollback) => merging::roll_back(rollback),
-        Verb::Discard(discard) => discard.paths.iter().try_for_each(|path| end(path, discard.lazy)),
+        Verb::Discard(discard) => discard.paths.iter().try_for_each(|path| end(path, discard)),
         Verb::Try(trial) => Ok(trial::run(trial)?),
         Verb::TryRun(runner) => Ok(trial::become_command(runner)?),
     }
@@ -230,9 +234,9 @@ fn changed(changes: &[ChangeLine], is_json: bool, out: &mut impl Write) -> Resul
     Ok(())
 }
 
-fn end(path: &Path, is_lazy: bool) -> Result<(), WorkspacesError> {
+fn end(path: &Path, how: &Discard) -> Result<(), WorkspacesError> {
     let place = Place::of(path)?;
-    exchange(&place.mount, &Request::Discard { name: place.fork()?, lazy: is_lazy }).map(drop)
+    exchange(&place.mount, &Request::Discard { name: place.fork()?, lazy: how.lazy, wait: how.wait }).map(drop)
 }
 
 /// Prints the forks of the mount at `path`: `lightfoot list MNT`.

@@ -177,8 +177,11 @@ fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, W
             spaces.roll_back(&name, to.as_deref())?;
             Reply::Done
         }
-        Request::Discard { name, lazy } => {
+        Request::Discard { name, lazy, wait } => {
             spaces.discard(&name, lazy)?;
+            if wait {
+                spaces.wait_until_freed();
+            }
             Reply::Done
         }
         Request::List => Reply::Forks(fork_lines(spaces)),

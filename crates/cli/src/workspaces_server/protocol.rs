@@ -23,11 +23,13 @@ pub(crate) enum Request {
     },
     /// Return a fork to its beginning, or to the state of the fork `to`.
     Rollback { name: String, to: Option<String> },
-    /// Discard a fork; with `lazy`, also while programs use it.
+    /// Discard a fork; with `lazy`, also while programs use it; with `wait`, reply when its memory is free.
     Discard {
         name: String,
         #[serde(default)]
         lazy: bool,
+        #[serde(default)]
+        wait: bool,
     },
     /// List all forks.
     List,

@@ -118,7 +118,7 @@ impl Forked {
     /// Discards the fork. (A fork that this process serves ends with it.)
     pub(super) fn discard(&self) {
         if self.can_keep()
-            && let Err(error) = self.request(Request::Discard { name: self.name.clone(), lazy: true })
+            && let Err(error) = self.request(Request::Discard { name: self.name.clone(), lazy: true, wait: false })
         {
             report(error);
         }

@@ -63,7 +63,7 @@ const COMMANDS: [(&str, &[&str]); 41] = [
     ("fork", &["fork", "m", "@", "--size", "@"]),
     ("diff", &["diff", "@", "--json"]),
     ("diff", &["diff", "m/w/@", "@"]),
-    ("discard", &["discard", "@", "m/@"]),
+    ("discard", &["discard", "@", "m/@", "--wait"]),
     ("commit", &["commit", "@", "--check"]),
     ("rollback", &["rollback", "@", "m/@"]),
     ("try", &["try", "@", "--drop", "--", "true"]),

@@ -117,7 +117,7 @@ fn a_commit_writes_into_the_source_and_a_conflict_changes_nothing() {
     fixture.ok(&["rollback", "m/w/c", "m/base"]);
     fixture.refused(&["commit", "m/base"], 2, &["not a fork"]);
     fixture.refused(&["rollback", "m/w/c", "m/w/missing"], 2, &["missing: no such fork"]);
-    fixture.ok(&["discard", "m/w/b", "--lazy"]);
+    fixture.ok(&["discard", "m/w/b", "--lazy", "--wait"]);
     fixture.refused(&["commit", "m/w/c"], 2, &["b: no such fork"]);
 }
 
