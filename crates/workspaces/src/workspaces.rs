@@ -35,6 +35,8 @@ pub enum WorkspaceError {
     Busy(String),
     /// A commit to the base runs, or was cut off.
     CutOff,
+    /// The source cannot be changed, or the parent has no space.
+    NotCommitted(Errno),
     /// Another error of the tree.
     Failed(Errno),
 }
@@ -57,6 +59,12 @@ impl fmt::Display for WorkspaceError {
             Self::CutOff => f.write_str(
                 "another commit to the source runs, or was cut off (wait; or mount the source again, which ends it)",
             ),
+            Self::NotCommitted(errno) => {
+                write!(
+                    f,
+                    "the commit failed: {errno} (the fork stays: make the source writable, free space, commit again)"
+                )
+            }
             Self::Failed(errno) => write!(f, "the tree fails: {errno} (see the log of the mount)"),
         }
     }
@@ -208,7 +216,7 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError::Missing`]: the fork, or its parent, was discarded; [`WorkspaceError::CutOff`];
-    /// [`WorkspaceError::Failed`]: the base cannot be read or changed, or the parent has no space.
+    /// [`WorkspaceError::NotCommitted`].
     pub fn commit(&self, name: &str, options: CommitOptions) -> Result<Commit, WorkspaceError> {
         let (fork, parent) = self.get(name)?;
         // Another fork may have the name of the parent now, and programs may use the parent after it was discarded.
@@ -218,7 +226,7 @@ impl Workspaces {
         fork.commit(options).map_err(|errno| match errno {
             Errno::ESTALE => WorkspaceError::Missing(parent),
             Errno::EBUSY => WorkspaceError::CutOff,
-            errno => errno.into(),
+            errno => WorkspaceError::NotCommitted(errno),
         })
     }
 

@@ -115,6 +115,13 @@ fn a_commit_writes_into_the_source_and_a_conflict_changes_nothing() {
     assert_eq!(fixture.ok(&["commit", "m/w/b"]), "A c\n");
     assert!(fixture.at("repo/c").exists());
     fixture.ok(&["rollback", "m/w/c", "m/base"]);
+    // Another program has a file in the way of the commit's own.
+    shell(&fixture.at("m/w/b"), "echo d > d");
+    fs::write(fixture.at("repo/.lightfoot-commit"), "").expect("a file");
+    fixture.refused(&["commit", "m/w/b"], 2, &["the commit failed", "the fork stays"]);
+    fs::remove_file(fixture.at("repo/.lightfoot-commit")).expect("a file");
+    fixture.until("the mount has dropped the name", || fixture.run(&["commit", "m/w/b"]).status.success());
+    assert!(fixture.at("repo/d").exists());
     fixture.refused(&["commit", "m/base"], 2, &["not a fork"]);
     fixture.refused(&["rollback", "m/w/c", "m/w/missing"], 2, &["missing: no such fork"]);
     fixture.ok(&["discard", "m/w/b", "--lazy", "--wait"]);
