@@ -61,6 +61,14 @@ impl Lower {
         self.context.hold(Base::at(dir).within(Resolve::NO_XDEV), name, false)
     }
 
+    /// As [`find`](Self::find); `None`: there is no such name.
+    pub(crate) fn find_if(&self, dir: &PathRef, name: &[u8]) -> Result<Option<PathRef>, Errno> {
+        match self.find(dir, name) {
+            Err(Errno::ENOENT) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
     /// Opens a file to read it, or a directory to list it.
     ///
     /// # Errors

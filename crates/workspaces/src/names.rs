@@ -21,11 +21,8 @@ impl State {
 
     /// Returns the node of a name in a directory of the base, if there is one.
     fn of_base(&self, dir: &PathRef, name: &[u8]) -> Result<Option<u64>, Errno> {
-        match self.shared.lower.find(dir, name) {
-            Ok(found) => Ok(Some(self.number(found.attr()?.ino))),
-            Err(Errno::ENOENT) => Ok(None),
-            Err(errno) => Err(errno),
-        }
+        let found = self.shared.lower.find_if(dir, name)?;
+        found.map(|found| Ok(self.number(found.attr()?.ino))).transpose()
     }
 
     /// As [`covered`](Self::covered), in another tree of the store. `None` also for a directory that neither has.
@@ -44,11 +41,7 @@ impl State {
         // The directory has not changed, nor has a directory above it.
         let Some((above, name)) = tree.place(dir) else { return Ok(None) };
         let Some(above) = self.base_in(tree, above)? else { return Ok(None) };
-        match self.shared.lower.find(&above, &name) {
-            Ok(found) => Ok(Some(Arc::new(found))),
-            Err(Errno::ENOENT) => Ok(None),
-            Err(errno) => Err(errno),
-        }
+        Ok(self.shared.lower.find_if(&above, &name)?.map(Arc::new))
     }
 
     /// Keeps the name of a file that this fork has changed: another file has the name in the base now.

@@ -176,19 +176,14 @@ impl Plan<'_> {
             self.conflict(&path, ConflictKind::Removed);
             return Ok(());
         }
-        let old = match self.state.shared.lower.find(&base, name) {
-            Ok(found) => {
-                let attr = found.attr_anew()?;
-                if attr.nlink == 0 {
-                    // Another program has removed or replaced it lately.
-                    self.conflict(&path, ConflictKind::Name);
-                    return Ok(());
-                }
-                Some((self.state.number(attr.ino), attr))
-            }
-            Err(Errno::ENOENT) => None,
-            Err(errno) => return Err(errno),
-        };
+        let found = self.state.shared.lower.find_if(&base, name)?;
+        let old = found.map(|found| found.attr_anew()).transpose()?;
+        if old.is_some_and(|attr| attr.nlink == 0) {
+            // Another program has removed or replaced it lately.
+            self.conflict(&path, ConflictKind::Name);
+            return Ok(());
+        }
+        let old = old.map(|attr| (self.state.number(attr.ino), attr));
         let (actual, seen) = (old.map(|(number, _)| number), expected.map(|covered| covered.node));
         if actual != seen && (actual.is_some() || new.is_some()) {
             let kind = match actual {

@@ -87,7 +87,8 @@ impl Fork {
         if !Arc::ptr_eq(&self.0.shared, &other.0.shared) {
             return Err(Errno::EINVAL);
         }
-        changes(&self.0, &other.0.snapshot().0)
+        let then = other.0.tree.lock().clone();
+        changes(&self.0, &then)
     }
 
     /// Makes the changes of the fork changes of the tree that it was made from; see [`Commit`]. The changes of a fork of the trunk are

@@ -92,6 +92,27 @@ pub(super) fn staged(name: &str) -> Path {
     join(STAGING, name.as_bytes())
 }
 
+/// Copies the first `len` bytes of a file to another. Returns the number of bytes: fewer if the file ends before.
+pub(super) fn copy_bytes(from: &OpenFile, to: &OpenFile, len: u64) -> Result<u64, Errno> {
+    let mut done = 0;
+    while done < len {
+        match from.copy_to(done, to, done, len - done)? {
+            0 => break,
+            copied => done += copied,
+        }
+    }
+    Ok(done)
+}
+
+/// Writes all of `bytes` at `offset`.
+pub(super) fn write_all(to: &OpenFile, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
+    let mut done = 0;
+    while done < bytes.len() {
+        done += to.write_at(offset + done as u64, &bytes[done..])?.0;
+    }
+    Ok(())
+}
+
 /// The base as a commit changes it: by paths from its root, without links and other file systems.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'t>(pub(super) &'t Lower);
@@ -186,13 +207,7 @@ impl<'t> Target<'t> {
         let source = self.open(from, OpenFlags::RDONLY)?;
         let len = source.attr()?.size;
         to.set_len(0)?;
-        let mut done = 0;
-        while done < len {
-            match source.copy_to(done, to, done, len - done)? {
-                0 => break,
-                copied => done += copied,
-            }
-        }
+        copy_bytes(&source, to, len)?;
         to.set_len(len)?;
         to.sync(false)
     }
@@ -283,10 +298,7 @@ impl<'t> Target<'t> {
     fn write(self, steps: &[Step]) -> Result<(), Errno> {
         let bytes = postcard::to_allocvec(steps).map_err(|_| Errno::ENOMEM)?;
         let file = self.create(&staged("journal.new"))?;
-        let mut done = 0;
-        while done < bytes.len() {
-            done += file.write_at(done as u64, &bytes[done..])?.0;
-        }
+        write_all(&file, 0, &bytes)?;
         file.sync(false)?;
         self.turn(b"journal.new", JOURNAL)
     }

@@ -1,6 +1,6 @@
 //! The files of a commit to the base, prepared beside their places.
 
-use super::journal::{Attributes, Path, Step, Target, found, join, staged};
+use super::journal::{Attributes, Path, Step, Target, copy_bytes, found, join, staged, write_all};
 use crate::record::{Node, Record};
 use crate::state::State;
 use crate::tree::Tree;
@@ -116,21 +116,14 @@ impl<'s> Staging<'s> {
         let base = node.base.as_ref().map(|base| self.state.shared.lower.open(base)).transpose()?;
         let contents = contents.state.read();
         let shown = contents.shown_len().min(node.attr.size);
-        let mut done = 0;
-        if let Some(base) = base {
-            while done < shown {
-                match base.copy_to(done, to, done, shown - done)? {
-                    0 => return Err(Errno::ESTALE),
-                    copied => done += copied,
-                }
-            }
+        if let Some(base) = base
+            && copy_bytes(&base, to, shown)? < shown
+        {
+            return Err(Errno::ESTALE);
         }
         for (at, page) in contents.pages_below(node.attr.size) {
             let len = (node.attr.size - at).min(page.len() as u64) as usize;
-            let mut written = 0;
-            while written < len {
-                written += to.write_at(at + written as u64, &page[written..len])?.0;
-            }
+            write_all(to, at, &page[..len])?;
         }
         to.set_len(node.attr.size)
     }
@@ -144,13 +137,7 @@ impl<'s> Staging<'s> {
         let base = node.base.as_ref().ok_or(Errno::ESTALE)?;
         let old = self.target.0.open(base)?;
         let (saved, attr) = (self.target.create(&before)?, old.attr()?);
-        let mut done = 0;
-        while done < attr.size {
-            match old.copy_to(done, &saved, done, attr.size - done)? {
-                0 => break,
-                copied => done += copied,
-            }
-        }
+        copy_bytes(&old, &saved, attr.size)?;
         saved.sync(false)?;
         Ok(Step::Overwrite { from, at, before, found: found(&attr) })
     }

@@ -143,7 +143,7 @@ impl Forked {
     }
 }
 
-/// Makes the fork in a mount that has the directory as its tree, or in it. `None`: there is no such mount.
+/// Makes the fork in a mount whose tree contains the directory. `None`: no mount has it.
 fn served(dir: &Path, name: &str) -> Result<Option<Server>, TrialError> {
     let mounts = mountinfo::list().unwrap_or_default();
     for mount in mounts.into_iter().rev().filter(MountInfo::is_lightfoot) {
@@ -200,7 +200,7 @@ fn serve(dir: &Path, name: &str) -> Result<Server, TrialError> {
     settings.mount.session.ttls = settings.ttls(source.ttls());
     settings.mount.session.max_nodes = settings.max_names(source.max_names());
     settings.mount.name = source.name().to_string_lossy().into();
-    // The tree of forks is mounted over the directory, and the fork over that: so there is no mount point to remove.
+    // This process mounts the tree of forks over the directory, and the fork over that. So it makes no mount point, and removes none.
     settings.mount.nonempty = true;
     let mounted = fuse::mount(forks.tree().unwrap_or(&tree), dir, &settings.mount).map_err(|error| match error {
         // The helper has no rights in a user namespace.

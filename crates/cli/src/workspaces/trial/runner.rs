@@ -27,7 +27,7 @@ pub(crate) struct Runner {
     #[arg(long)]
     umask: u32,
 
-    /// The soft limit of open files; without it there is no limit.
+    /// The soft limit of open files. `None`: unlimited.
     #[arg(long)]
     files: Option<u64>,
 
