@@ -4,16 +4,19 @@
 //! `fork`, `diff`, `discard` and the list of forks send a [`Request`] as a line of JSON through the control socket of the mount, and
 //! print its reply. [`crate::workspaces_server`] replies.
 
+mod comparing;
 mod merging;
 mod place;
 mod trial;
 
 use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
-use crate::output::{OutputError, json, print};
+use crate::escapes;
+use crate::output::{OutputError, json, print, print_own};
 use crate::workspaces_server::{ChangeLine, ForkLine, Reply, Request, size};
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, presets};
+use comparing::CompareError;
 use fuse::message::show;
 use fuse::mountinfo::MountInfo;
 use place::{Place, write_back};
@@ -40,7 +43,7 @@ pub(crate) enum Verb {
     ///
     /// One line for each path: A added, M modified, D removed, R renamed (with the old path). The exit status is 0 without changes and
     /// 1 with changes.
-    Diff(Diff),
+    Diff(comparing::Diff),
 
     /// Make the changes of a fork changes of the tree that it was made from
     ///
@@ -77,6 +80,10 @@ pub(crate) struct Fork {
     #[arg(value_name = "NAME")]
     name: String,
 
+    /// Refuse all changes of it
+    #[arg(long)]
+    read_only: bool,
+
     /// The most bytes of its changes, such as 512m (default: 8g)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<u64>,
@@ -84,22 +91,6 @@ pub(crate) struct Fork {
     /// The most files and directories that it may make, such as 100k (default: 4m)
     #[arg(long, value_name = "NUMBER", value_parser = size)]
     inodes: Option<u64>,
-}
-
-/// Arguments of `lightfoot diff`.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct Diff {
-    /// The fork
-    #[arg(value_name = "PATH")]
-    path: PathBuf,
-
-    /// Compare with this fork of the same mount, or with MNT/base (default: with the beginning of the fork)
-    #[arg(value_name = "OTHER")]
-    other: Option<PathBuf>,
-
-    /// Print a JSON object for each change
-    #[arg(long)]
-    json: bool,
 }
 
 /// Arguments of `lightfoot discard`.
@@ -144,6 +135,10 @@ pub(crate) enum WorkspacesError {
     /// A commit has conflicts, which were printed.
     #[error("the commit has conflicts")]
     Conflicts,
+    /// The changes cannot be written in this form.
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+
     /// A command in a fork fails.
     #[error(transparent)]
     Trial(#[from] TrialError),
@@ -165,6 +160,7 @@ impl CommandError for WorkspacesError {
         match self {
             Self::Control(error) => error.status(),
             Self::Trial(error) => error.status(),
+            Self::Compare(error) => error.status(),
             Self::NotAFork { .. } | Self::Refused(_) | Self::OtherMount(_) => 2,
             Self::Conflicts => 3,
             Self::Differs | Self::Output(_) => 1,
@@ -186,7 +182,7 @@ impl CommandError for WorkspacesError {
 pub(crate) fn run(verb: &Verb, out: &mut impl Write) -> Result<(), WorkspacesError> {
     match verb {
         Verb::Fork(fork) => make(fork, out),
-        Verb::Diff(diff) => compare(diff, out),
+        Verb::Diff(diff) => comparing::run(diff, out),
         Verb::Commit(commit) => merging::commit(commit, out),
         Verb::Rollback(rollback) => merging::roll_back(rollback),
         Verb::Discard(discard) => discard.paths.iter().try_for_each(|path| end(path, discard)),
@@ -208,28 +204,21 @@ fn make(fork: &Fork, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&fork.path)?;
     write_back(&place.mount.mountpoint);
     let from = place.tree()?;
-    exchange(&place.mount, &Request::Fork { from, name: fork.name.clone(), bytes: fork.size, inodes: fork.inodes })?;
+    let &Fork { ref name, read_only, size: bytes, inodes, .. } = fork;
+    exchange(&place.mount, &Request::Fork { from, name: name.clone(), bytes, inodes, read_only, origin: false })?;
     let path = place.mount.mountpoint.join("w").join(&fork.name);
     print(&format!("{}\n", show(&path)), out)?;
     Ok(())
 }
 
-fn compare(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesError> {
-    let place = Place::of(&diff.path)?;
-    write_back(&place.mount.mountpoint);
-    let other = diff.other.as_ref().map(|other| place.beside(other)).transpose()?;
-    let Reply::Changes(changes) = exchange(&place.mount, &Request::Diff { name: place.fork()?, other })? else {
-        return Err(WorkspacesError::other_reply());
-    };
-    changed(&changes, diff.json, out)?;
-    if changes.is_empty() { Ok(()) } else { Err(WorkspacesError::Differs) }
-}
-
 /// Prints changes.
 fn changed(changes: &[ChangeLine], is_json: bool, out: &mut impl Write) -> Result<(), WorkspacesError> {
     for change in changes {
-        let line = if is_json { serde_json::to_string(change).map_err(OutputError::from)? } else { change.to_string() };
-        print(&(line + "\n"), out)?;
+        if is_json {
+            print_own(escapes::json(&(change.json().map_err(OutputError::from)? + "\n")).as_bytes(), out)?;
+        } else {
+            print(&format!("{change}\n"), out)?;
+        }
     }
     Ok(())
 }

@@ -17,9 +17,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use thiserror::Error;
 use vfs::Vfs;
-use workspaces::{
-    Change, ChangeKind, Commit, CommitOptions, Conflict, ForkLimits, Recovered, WorkspaceError, Workspaces,
-};
+use workspaces::{Commit, CommitOptions, Conflict, ForkLimits, ForkOptions, Recovered, WorkspaceError, Workspaces};
 
 /// The reply to a line that is not a request.
 const UNKNOWN: &str = r#"{"error":"unknown request (use snapshot)"}"#;
@@ -147,10 +145,10 @@ impl Forks {
 /// See [`WorkspaceError`].
 fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, WorkspaceError> {
     Ok(match request {
-        Request::Fork { from, name, bytes, inodes } => {
+        Request::Fork { from, name, bytes, inodes, read_only, origin } => {
             let usual = ForkLimits::default();
             let limits = ForkLimits { bytes: bytes.unwrap_or(usual.bytes), inodes: inodes.unwrap_or(usual.inodes) };
-            spaces.fork(&from, &name, limits)?;
+            spaces.fork_with(&from, &name, ForkOptions { limits, is_read_only: read_only, of_origin: origin })?;
             Reply::Done
         }
         Request::Diff { name, other } => {
@@ -158,12 +156,12 @@ fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, W
                 Some(other) => spaces.changes_since(&name, &other)?,
                 None => spaces.changes(&name)?,
             };
-            Reply::Changes(changes.into_iter().map(change_line).collect())
+            Reply::Changes(changes.into_iter().map(ChangeLine::of).collect())
         }
         Request::Commit { name, check, privileged } => {
             let _one = if check { None } else { forks.lock()? };
             match spaces.commit(&name, CommitOptions { check_only: check, privileged })? {
-                Commit::Done(changes) => Reply::Changes(changes.into_iter().map(change_line).collect()),
+                Commit::Done(changes) => Reply::Changes(changes.into_iter().map(ChangeLine::of).collect()),
                 Commit::Conflicts(conflicts) => {
                     let line = |conflict: Conflict| ConflictLine {
                         path: String::from_utf8_lossy(&conflict.path).into_owned(),
@@ -186,17 +184,6 @@ fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, W
         }
         Request::List => Reply::Forks(fork_lines(spaces)),
     })
-}
-
-fn change_line(change: Change) -> ChangeLine {
-    let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
-    let (kind, from) = match change.kind {
-        ChangeKind::Added => ('A', None),
-        ChangeKind::Removed => ('D', None),
-        ChangeKind::Modified => ('M', None),
-        ChangeKind::Renamed(from) => ('R', Some(text(&from))),
-    };
-    ChangeLine { kind, from, path: text(&change.path) }
 }
 
 fn fork_lines(spaces: &Workspaces) -> Vec<ForkLine> {

@@ -96,7 +96,7 @@ pub(crate) struct State {
 }
 
 /// The tree from which a fork was made.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Parent {
     /// The base: this is the trunk.
     Base,
@@ -128,19 +128,6 @@ impl State {
             invalidators: Mutex::default(),
             usage,
         })
-    }
-
-    /// Returns the state of a new fork of this one.
-    pub(crate) fn fork(self: &Arc<Self>, limits: crate::usage::ForkLimits) -> Result<Self, Errno> {
-        let _closed = self.gate.write();
-        let (tree, ended) = self.tree.lock().fork();
-        // The contents so far belong to neither.
-        self.begin_epoch();
-        let usage = Usage::new(limits, self.usage.now());
-        usage.settle(self.tree.lock().bytes, tree.bytes);
-        ended.iter().for_each(|node| give_back(&usage, node));
-        let parent = if let Parent::Base = self.parent { Parent::Trunk } else { Parent::Fork(Arc::downgrade(self)) };
-        Self::new(self.shared.clone(), tree, usage, parent)
     }
 
     /// Makes the next write to each file copy its contents first: another tree has them now.

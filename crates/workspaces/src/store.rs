@@ -59,6 +59,14 @@ impl Fork {
         self.0.fork(limits).map(Self::of)
     }
 
+    /// Returns a new fork of the tree at the beginning of this fork, or at its last commit. Its parent is the parent of this one.
+    ///
+    /// # Errors
+    /// The errors of the base's root directory.
+    pub fn fork_origin(&self, limits: ForkLimits) -> Result<Self, Errno> {
+        self.0.fork_origin(limits).map(Self::of)
+    }
+
     fn of(state: State) -> Self {
         let state = Arc::new(state);
         state.shared.add(&state);

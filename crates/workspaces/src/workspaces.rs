@@ -93,6 +93,25 @@ pub struct ForkInfo {
     pub inodes: u64,
 }
 
+/// How a fork is made.
+///
+/// ```
+/// use lightfoot_workspaces::ForkOptions;
+///
+/// let options = ForkOptions { is_read_only: true, ..ForkOptions::default() };
+/// assert!(!options.of_origin);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ForkOptions {
+    /// The most that it may use.
+    pub limits: ForkLimits,
+    /// Changes of the fork fail with `EROFS`, but for [`Workspaces::roll_back`].
+    pub is_read_only: bool,
+    /// Fork the tree that the fork began with, or had at its last commit: what [`Workspaces::changes`] compares with. The
+    /// parent is the parent of that fork. The [base](BASE) has no beginning: [`WorkspaceError::Missing`].
+    pub of_origin: bool,
+}
+
 struct Kept {
     fork: Fork,
     parent: String,
@@ -169,6 +188,26 @@ impl Workspaces {
     /// [`WorkspaceError::Missing`], [`WorkspaceError::Exists`], [`WorkspaceError::BadName`]; [`WorkspaceError::Failed`] if the base
     /// cannot be read.
     pub fn fork(&self, from: &str, name: &str, limits: ForkLimits) -> Result<(), WorkspaceError> {
+        self.fork_with(from, name, ForkOptions { limits, ..ForkOptions::default() })
+    }
+
+    /// Makes a fork with more options.
+    ///
+    /// # Errors
+    /// As for [`Workspaces::fork`].
+    pub fn fork_with(&self, from: &str, name: &str, options: ForkOptions) -> Result<(), WorkspaceError> {
+        let (fork, parent) = if options.of_origin {
+            let (fork, parent) = self.get(from)?;
+            (fork.fork_origin(options.limits)?, parent)
+        } else {
+            (self.tree_of(from)?.fork(options.limits)?, from.into())
+        };
+        let read_only = if options.is_read_only { MountFlags::RDONLY } else { MountFlags::empty() };
+        self.add(name, Kept { fork, parent, made: SystemTime::now() }, read_only)
+    }
+
+    /// Mounts a new fork.
+    fn add(&self, name: &str, kept: Kept, flags: MountFlags) -> Result<(), WorkspaceError> {
         let is_name = !name.is_empty() && name.len() <= NAME_MAX && !name.contains(['/', '\0']);
         if !is_name || matches!(name, "." | ".." | BASE) {
             return Err(WorkspaceError::BadName(name.into()));
@@ -177,17 +216,14 @@ impl Workspaces {
         if forks.contains_key(name) {
             return Err(WorkspaceError::Exists(name.into()));
         }
-        let parent = match from {
-            BASE => &self.trunk,
-            _ => &forks.get(from).ok_or_else(|| WorkspaceError::Missing(from.into()))?.fork,
-        };
-        let (fork, at, context) = (parent.fork(limits)?, at(name), self.tree.context());
+        let (at, context) = (at(name), self.tree.context());
         match context.mkdir(Base::CWD, &at, 0o755) {
             Ok(()) | Err(Errno::EEXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
-        context.mount(fork.file_system(), Base::CWD, &at, MountFlags::NOSUID.union(MountFlags::NODEV))?;
-        forks.insert(name.into(), Kept { fork, parent: from.into(), made: SystemTime::now() });
+        let flags = flags.union(MountFlags::NOSUID).union(MountFlags::NODEV);
+        context.mount(kept.fork.file_system(), Base::CWD, &at, flags)?;
+        forks.insert(name.into(), kept);
         Ok(())
     }
 

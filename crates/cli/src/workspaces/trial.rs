@@ -341,8 +341,12 @@ mod tests {
 
     #[test]
     fn a_new_directory_is_one_line_and_the_summary_counts_everything() {
-        let line =
-            |kind, from: Option<&str>, path: &str| ChangeLine { kind, from: from.map(Into::into), path: path.into() };
+        let line = |kind, from: Option<&str>, path: &str| ChangeLine {
+            kind,
+            from: from.map(Into::into),
+            path: path.into(),
+            bytes: None,
+        };
         let changes = [
             line('M', None, "a"),
             line('A', None, "new"),

@@ -2,15 +2,28 @@
 
 use fuse::message::show;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::fmt;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use vfs::Foreign;
+use workspaces::{Change, ChangeKind};
 
 /// A request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Request {
-    /// Make the fork `name` of `from`, which is the name of a fork, or `base`.
-    Fork { from: String, name: String, bytes: Option<u64>, inodes: Option<u64> },
+    /// Make the fork `name` of `from`, which is the name of a fork, or `base`; with `origin`, of what that fork began with.
+    Fork {
+        from: String,
+        name: String,
+        bytes: Option<u64>,
+        inodes: Option<u64>,
+        #[serde(default)]
+        read_only: bool,
+        #[serde(default)]
+        origin: bool,
+    },
     /// List the changes of a fork; with `other`, since the state of that fork, or of `base`.
     Diff { name: String, other: Option<String> },
     /// Make the changes of a fork changes of its parent; with `check`, only look for conflicts.
@@ -33,6 +46,14 @@ pub(crate) enum Request {
     },
     /// List all forks.
     List,
+}
+
+impl Request {
+    /// Returns the request for a fork without options.
+    pub(crate) fn fork(from: impl Into<String>, name: &str) -> Self {
+        let (from, name) = (from.into(), name.into());
+        Self::Fork { from, name, bytes: None, inodes: None, read_only: false, origin: false }
+    }
 }
 
 /// The reply to a request.
@@ -62,6 +83,49 @@ pub(crate) struct ChangeLine {
     pub(crate) from: Option<String>,
     /// The path from the root of the fork.
     pub(crate) path: String,
+    /// The bytes of `path` and of `from`, if these have other letters in their place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl ChangeLine {
+    /// Returns the line of a change.
+    pub(crate) fn of(change: Change) -> Self {
+        let (kind, from) = match change.kind {
+            ChangeKind::Added => ('A', None),
+            ChangeKind::Removed => ('D', None),
+            ChangeKind::Modified => ('M', None),
+            ChangeKind::Renamed(from) => ('R', Some(from)),
+        };
+        let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+        let (path, from_text) = (text(&change.path), from.as_deref().map(text));
+        // A command escapes what it receives.
+        let is_other = |path: &[u8]| Foreign::of(OsStr::from_bytes(path)).is_escaped();
+        let is_other = is_other(&change.path) || from.as_deref().is_some_and(is_other);
+        Self { kind, from: from_text, path, bytes: is_other.then(|| (change.path, from.unwrap_or_default())) }
+    }
+
+    /// Returns the path, and the old path of a file that was renamed.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let from = self.from.as_deref().unwrap_or_default();
+        let (path_bytes, from) = match &self.bytes {
+            Some((path, from)) => (&path[..], &from[..]),
+            None => (self.path.as_bytes(), from.as_bytes()),
+        };
+        [path(path_bytes), path(from)].into_iter().filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// Returns the change as a line of JSON, with the text of each path that is text.
+    pub(crate) fn json(&self) -> serde_json::Result<String> {
+        let mut line = self.clone();
+        if let Some((path, from)) = &self.bytes
+            && let (Ok(path), Ok(from)) = (str::from_utf8(path), str::from_utf8(from))
+        {
+            line = Self { path: path.into(), from: self.from.as_ref().map(|_| from.into()), bytes: None, ..line };
+        }
+        serde_json::to_string(&line)
+    }
 }
 
 /// A reason against a commit.

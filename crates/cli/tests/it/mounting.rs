@@ -2,6 +2,8 @@
 //! test prints that it was skipped.
 
 mod aborts;
+mod comparing;
+mod documents;
 mod fixture;
 mod hanging;
 mod hostile;

@@ -1,7 +1,7 @@
 //! Comparisons of forks with their origins, limits, and forks by name.
 
 use crate::tree::{fill, memory, names, read, seen, write};
-use lightfoot_workspaces::{Fork, ForkLimits, WorkspaceError, Workspaces};
+use lightfoot_workspaces::{Fork, ForkLimits, ForkOptions, WorkspaceError, Workspaces};
 use std::sync::{Arc, Mutex};
 use vfs::{Base, Context, Errno, Identity, Observer, OpenFlags, PathAt, RenameFlags, SetAttr, Vfs};
 
@@ -192,4 +192,26 @@ fn a_mount_in_the_base_is_not_entered() {
     let fork = Fork::over(base, true).expect("a trunk");
     let context = Vfs::new(fork.file_system()).context();
     assert_eq!(context.attr(Base::CWD, b"/inner", true).map(drop), Err(Errno::EXDEV));
+}
+
+#[test]
+fn a_fork_of_the_beginning_shows_what_the_fork_began_with() {
+    let spaces = Workspaces::over(memory(), true).expect("a tree");
+    let context = spaces.tree().context();
+    let limits = ForkLimits::default();
+    spaces.fork("base", "a", limits).expect("a fork");
+    write(&context, "/w/a/f", 0, b"one").expect("a write");
+    spaces.fork("a", "b", limits).expect("a fork");
+    write(&context, "/w/b/f", 0, b"two").expect("a write");
+    write(&context, "/w/a/f", 0, b"new").expect("a write");
+    let options = ForkOptions { of_origin: true, is_read_only: true, limits };
+    spaces.fork_with("b", "then", options).expect("a fork");
+    assert_eq!(read(&context, "/w/then/f").as_deref(), Ok(&b"one"[..]));
+    assert_eq!(write(&context, "/w/then/f", 0, b"x"), Err(Errno::EROFS));
+    assert_eq!(spaces.changes_since("b", "then"), spaces.changes("b"));
+    assert_eq!(spaces.changes("then"), Ok(Vec::new()));
+    let info = spaces.list().into_iter().find(|fork| fork.name == "then").expect("it is there");
+    assert_eq!(info.parent, "a");
+    let from_base = spaces.fork_with("base", "none", options);
+    assert_eq!(from_base, Err(WorkspaceError::Missing("base".into())));
 }

@@ -148,7 +148,7 @@ fn served(dir: &Path, name: &str) -> Result<Option<Server>, TrialError> {
     let mounts = mountinfo::list().unwrap_or_default();
     for mount in mounts.into_iter().rev().filter(MountInfo::is_lightfoot) {
         let Some((from, rest)) = place(&mount, dir) else { continue };
-        match exchange(&mount, &Request::Fork { from, name: name.into(), bytes: None, inodes: None }) {
+        match exchange(&mount, &Request::fork(from, name)) {
             Ok(_) => return Ok(Some(Server::Of { mount, rest })),
             Err(WorkspacesError::Refused(error)) if error == NO_FORKS => {}
             Err(WorkspacesError::Control(ControlError::NoReply { .. })) => {}
@@ -192,9 +192,7 @@ fn serve(dir: &Path, name: &str) -> Result<Server, TrialError> {
     let mut handles = Handles::default();
     let tree = source.open(&mut handles)?;
     let forks = Forks::over(&tree, false, Some(dir.into()))?;
-    if let Reply::Refused { error } =
-        forks.done(Request::Fork { from: BASE.into(), name: name.into(), bytes: None, inodes: None })
-    {
+    if let Reply::Refused { error } = forks.done(Request::fork(BASE, name)) {
         return Err(WorkspacesError::Refused(error).into());
     }
     settings.mount.session.ttls = settings.ttls(source.ttls());

@@ -61,7 +61,7 @@ const COMMANDS: [(&str, &[&str]); 41] = [
     ("list", &["list", "--json", "@"]),
     ("fork", &["fork", "@", "a"]),
     ("fork", &["fork", "m", "@", "--size", "@"]),
-    ("diff", &["diff", "@", "--json"]),
+    ("diff", &["diff", "@", "--patch"]),
     ("diff", &["diff", "m/w/@", "@"]),
     ("discard", &["discard", "@", "m/@", "--wait"]),
     ("commit", &["commit", "@", "--check"]),

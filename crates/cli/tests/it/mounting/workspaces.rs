@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Runs a shell script in a directory. Returns its standard output.
-fn shell(at: &Path, script: &str) -> String {
+pub(super) fn shell(at: &Path, script: &str) -> String {
     let output = Command::new("bash").args(["-ec", script]).current_dir(at).output().expect("bash runs");
     assert!(output.status.success(), "{script}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
@@ -126,49 +126,6 @@ fn a_commit_writes_into_the_source_and_a_conflict_changes_nothing() {
     fixture.refused(&["rollback", "m/w/c", "m/w/missing"], 2, &["missing: no such fork"]);
     fixture.ok(&["discard", "m/w/b", "--lazy", "--wait"]);
     fixture.refused(&["commit", "m/w/c"], 2, &["b: no such fork"]);
-}
-
-/// The commands of the session in the documents, and their output.
-fn session() -> Vec<(String, String)> {
-    let text = include_str!("../../../../../docs/workspaces.md");
-    let block = text.split("## A session").nth(1).and_then(|text| text.split("```").nth(1)).expect("a session");
-    let mut steps: Vec<(String, String)> = Vec::new();
-    for line in block.trim().lines() {
-        match (line.strip_prefix("$ "), steps.last_mut()) {
-            (Some(command), _) => steps.push((command.into(), String::new())),
-            (None, Some((_, output))) => *output += &format!("{line}\n"),
-            (None, None) => panic!("{line}"),
-        }
-    }
-    steps
-}
-
-#[test]
-fn the_session_of_the_documents_is_as_they_show_it() {
-    let Some(fixture) = Fixture::new() else { return };
-    if ["make", "gcc"].iter().any(|program| Command::new(program).arg("--version").output().is_err()) {
-        return println!("SKIPPED: it needs make and gcc");
-    }
-    fs::create_dir(fixture.at("project")).expect("a directory");
-    shell(
-        &fixture.at("project"),
-        "printf 'prog: main.c lib.c\\n\\tgcc -o prog main.c lib.c\\n' > Makefile; \
-        echo 'int f(void); int main(void) { return f(); }' > main.c; echo 'int f(void) { return 0; }' > lib.c; \
-        git init -q . && git add -A && git -c user.name=n -c user.email=e commit -qm first",
-    );
-    let steps = session();
-    let script: String = steps.iter().map(|(command, _)| format!("{command}\nprintf '\\001'\n")).collect();
-    let mut command = Command::new("bash");
-    let lightfoot = Path::new(env!("CARGO_BIN_EXE_lightfoot")).parent().expect("a directory");
-    let path = format!("{}:{}", lightfoot.display(), std::env::var("PATH").unwrap_or_default());
-    command.args(["-c", &script]).current_dir(fixture.at("")).env("PATH", path);
-    let output = command.output().expect("bash runs");
-    let shown = String::from_utf8(output.stdout).expect("text");
-    let shown: Vec<&str> = shown.split('\u{1}').collect();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    for (number, (command, expected)) in steps.iter().enumerate() {
-        assert_eq!(shown.get(number), Some(&&**expected), "{command}: {errors}");
-    }
 }
 
 #[test]

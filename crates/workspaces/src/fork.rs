@@ -1,0 +1,34 @@
+//! A new fork of a fork, of its present state or of its beginning.
+
+use crate::state::{Parent, State, give_back};
+use crate::tree::Tree;
+use crate::usage::{ForkLimits, Usage};
+use std::sync::Arc;
+use vfs::Errno;
+
+impl State {
+    /// Returns the state of a new fork of this one.
+    pub(crate) fn fork(self: &Arc<Self>, limits: ForkLimits) -> Result<Self, Errno> {
+        let _closed = self.close();
+        // The contents so far belong to neither.
+        self.begin_epoch();
+        let now = (self.tree.lock().clone(), self.usage.now());
+        let parent = if let Parent::Base = self.parent { Parent::Trunk } else { Parent::Fork(Arc::downgrade(self)) };
+        self.fork_of(&now, limits, parent)
+    }
+
+    /// Returns the state of a new fork of the tree at the beginning of this one, or at its last commit, with the same parent.
+    pub(crate) fn fork_origin(&self, limits: ForkLimits) -> Result<Self, Errno> {
+        let then = self.origin.lock().clone();
+        let parent = if let Parent::Base = self.parent { Parent::Trunk } else { self.parent.clone() };
+        self.fork_of(&then, limits, parent)
+    }
+
+    fn fork_of(&self, (of, used): &(Tree, (u64, u64)), limits: ForkLimits, parent: Parent) -> Result<Self, Errno> {
+        let (tree, ended) = of.fork();
+        let usage = Usage::new(limits, *used);
+        usage.settle(of.bytes, tree.bytes);
+        ended.iter().for_each(|node| give_back(&usage, node));
+        Self::new(self.shared.clone(), tree, usage, parent)
+    }
+}
