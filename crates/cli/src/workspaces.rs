@@ -248,10 +248,11 @@ fn table(forks: &[ForkLine]) -> String {
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["NAME", "PARENT", "AGE", "KIB", "INODES", "CHANGES"]);
+    table.set_header(["NAME", "PARENT", "AGE", "KIB", "INODES", "CHANGES", "OPEN"]);
     for fork in forks {
         let name = |name: &str| show(Path::new(name)).to_string();
-        let numbers = [fork.bytes.div_ceil(1024), fork.inodes, fork.changes].map(|number| number.to_string());
+        let numbers =
+            [fork.bytes.div_ceil(1024), fork.inodes, fork.changes, fork.open_files].map(|number| number.to_string());
         let age = format!("{} s", fork.age_s);
         table.add_row([name(&fork.name), name(&fork.parent), age].into_iter().chain(numbers));
     }

@@ -195,6 +195,7 @@ fn fork_lines(spaces: &Workspaces) -> Vec<ForkLine> {
         parent: fork.parent,
         bytes: fork.bytes,
         inodes: fork.inodes,
+        open_files: fork.open_files,
     };
     spaces.list().into_iter().map(line).collect()
 }

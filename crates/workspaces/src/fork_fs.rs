@@ -275,7 +275,7 @@ impl FileSystem for ForkFs {
     }
 
     fn birth(&self, _: &Request, inode: &Inode) -> Result<Option<i64>, Errno> {
-        Ok(self.0.current(inode.node())?.birth)
+        self.0.current(inode.node())?.birth()
     }
 
     fn open(&self, _: &Request, inode: &Inode, _: OpenFlags) -> Result<Opened, Errno> {

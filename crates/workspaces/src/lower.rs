@@ -12,10 +12,17 @@ use crate::record::{MADE, Place};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::SystemTime;
 use vfs::{Base, Context, DirEntry, Errno, OpenFile, OpenFlags, PathRef, Resolve, Want};
 
 /// The most held files whose inode was evicted, or has not begun.
 const COLD: usize = 1024;
+
+/// The most files that are known to have no ACL: about 6 MiB.
+const NOTED: usize = 1 << 18;
+
+/// After this time a change of a file has another change time, on every file system.
+const SETTLED_NS: i128 = 2_000_000_000;
 
 /// See the [module documentation](self).
 #[derive(Debug)]
@@ -26,12 +33,14 @@ pub(crate) struct Lower {
     pub(crate) is_fixed: bool,
     /// The numbers of files whose inode numbers are too large.
     large: Mutex<HashMap<u64, u64>>,
+    /// Files without an ACL, by their numbers, each with its change time then: another ACL changes that.
+    without_acl: Mutex<HashMap<u64, i64>>,
 }
 
 impl Lower {
     pub(crate) fn new(context: Context, is_fixed: bool) -> Result<Self, Errno> {
         let root = Arc::new(context.hold(Base::CWD, b"/", true)?);
-        Ok(Self { context, root, is_fixed, large: Mutex::default() })
+        Ok(Self { context, root, is_fixed, large: Mutex::default(), without_acl: Mutex::default() })
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -92,6 +101,25 @@ impl Lower {
         match self.context.list_xattrs_held(held) {
             Err(Errno::EOPNOTSUPP) => Ok(Vec::new()),
             names => names,
+        }
+    }
+
+    /// Returns whether the file of a number had no ACL when its change time was this.
+    pub(crate) fn has_no_acl(&self, number: u64, ctime: i64) -> bool {
+        self.without_acl.lock().get(&number) == Some(&ctime)
+    }
+
+    /// Notes that the file of a number has no ACL.
+    pub(crate) fn note_no_acl(&self, number: u64, ctime: i64) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // A later change may have the same time.
+        let is_settled = self.is_fixed || i128::from(ctime) + SETTLED_NS < i128::try_from(now.as_nanos()).unwrap_or(0);
+        let mut without_acl = self.without_acl.lock();
+        if without_acl.len() >= NOTED {
+            without_acl.clear();
+        }
+        if is_settled {
+            without_acl.insert(number, ctime);
         }
     }
 
@@ -175,5 +203,31 @@ impl HeldFiles {
                 self.links.remove(&oldest);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vfs::Vfs;
+
+    #[test]
+    fn a_change_of_an_acl_is_seen_by_its_time() {
+        let lower = |is_fixed| Lower::new(Vfs::new(ramfs::RamFs::new()).context(), is_fixed).unwrap();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
+        let now = i64::try_from(now).unwrap();
+        let old = now - 10_000_000_000;
+        let shown = lower(false);
+        shown.note_no_acl(1, now);
+        assert!(!shown.has_no_acl(1, now), "the next change may have this time");
+        shown.note_no_acl(1, old);
+        assert!(shown.has_no_acl(1, old) && !shown.has_no_acl(1, now) && !shown.has_no_acl(2, old));
+        let fixed = lower(true);
+        fixed.note_no_acl(1, now);
+        assert!(fixed.has_no_acl(1, now));
+        for number in 0..3 * NOTED as u64 {
+            fixed.note_no_acl(number, old);
+        }
+        assert!(fixed.without_acl.lock().len() <= NOTED);
     }
 }

@@ -235,9 +235,17 @@ impl Node {
     /// # Errors
     /// The base's.
     pub(crate) fn of_base(base: Arc<PathRef>, ino: u64) -> Result<Self, Errno> {
-        let (attr, birth) = (base.attr()?, base.birth().unwrap_or_default());
+        let attr = base.attr()?;
         let stamp = Some(Stamp::of(&attr));
-        Ok(Self { attr: Attr { ino, ..attr }, birth, base: Some(base), stamp, ..Self::default() })
+        Ok(Self { attr: Attr { ino, ..attr }, base: Some(base), stamp, ..Self::default() })
+    }
+
+    /// Returns when the file was made. A record has the time; for another node the base reads it, maybe by a system call.
+    pub(crate) fn birth(&self) -> Result<Option<i64>, Errno> {
+        match (self.birth, &self.base) {
+            (None, Some(base)) => base.birth(),
+            (birth, _) => Ok(birth),
+        }
     }
 
     /// Returns the bytes that the node counts beside its pages.

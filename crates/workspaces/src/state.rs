@@ -10,7 +10,7 @@
 
 use crate::contents::{Contents, File, Source};
 use crate::lower::{Held, HeldFiles, Lower};
-use crate::record::{self, MADE, Node, Record, Xattrs};
+use crate::record::{self, MADE, Node, Record};
 use crate::tree::{Tree, Unchanged};
 use crate::usage::Usage;
 use core::cell::OnceCell;
@@ -21,8 +21,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Weak};
 use sync::pages::PagePool;
 use vfs::{
-    Acl, AclKind, Attr, Errno, Inode, Invalidator, NewInode, Open, OpenFile, OpenFlags, OpenState, Opened, S_IFDIR,
-    S_IFREG, Valid,
+    Attr, Errno, Inode, Invalidator, NewInode, Open, OpenFile, OpenFlags, OpenState, Opened, S_IFDIR, S_IFREG, Valid,
 };
 
 /// The part that all forks of a store have in common.
@@ -192,13 +191,14 @@ impl State {
             return Ok(None);
         }
         let current = self.current(node)?;
+        let birth = current.birth().unwrap_or_default();
         let (mut places, mut at) = (Vec::new(), node);
         let held = self.held.lock();
         while let Some((dir, name)) = held.get(at).and_then(|held| held.place.clone()) {
             places.push((at, dir, name));
             at = dir;
         }
-        Ok(Some(Unchanged { node: current, places }))
+        Ok(Some(Unchanged { node: Arc::new(Node { birth, ..Node::clone(&current) }), places }))
     }
 
     /// Makes a change of some nodes, in one critical section. `more`: the bytes that its records may take; 0 for a
@@ -245,42 +245,17 @@ impl State {
     /// Returns the answer to a lookup of a node.
     pub(crate) fn inode(&self, node: u64) -> Result<NewInode, Errno> {
         let current = self.current(node)?;
-        let acl = |kind: AclKind| match self.xattr(&current, kind.xattr_name()) {
-            Ok(value) => Acl::from_xattr(&value),
-            Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(None),
-            Err(errno) => Err(errno),
-        };
-        let default_acl = if current.attr.is_dir() { acl(AclKind::Default)? } else { None };
+        let [access_acl, default_acl] = self.acls(node, &current)?;
         // Names of a changed directory still come from the base.
         let shown = current.base.as_ref().filter(|_| !self.shared.lower.is_fixed);
         let valid = shown.map_or_else(Valid::default, |base| base.valid());
         let link_body = current.link_body.as_ref().map(|body| Box::from(&**body));
-        Ok(NewInode { node, attr: current.attr, link_body, valid, access_acl: acl(AclKind::Access)?, default_acl })
+        Ok(NewInode { node, attr: current.attr, link_body, valid, access_acl, default_acl })
     }
 
     /// Returns how long answers of the base are valid.
     pub(crate) fn base_valid(&self) -> Valid {
         if self.shared.lower.is_fixed { Valid::default() } else { self.shared.lower.root().valid() }
-    }
-
-    /// Returns the value of an extended attribute: `ENODATA`.
-    pub(crate) fn xattr(&self, current: &Node, name: &[u8]) -> Result<Box<[u8]>, Errno> {
-        match (&current.xattrs, &current.base) {
-            (Some(xattrs), _) => xattrs.get(name).cloned().ok_or(Errno::ENODATA),
-            (None, Some(base)) => self.shared.lower.xattr(base, name),
-            (None, None) => Err(Errno::ENODATA),
-        }
-    }
-
-    /// Returns all extended attributes.
-    pub(crate) fn xattrs(&self, current: &Node) -> Result<Arc<Xattrs>, Errno> {
-        if let Some(xattrs) = &current.xattrs {
-            return Ok(xattrs.clone());
-        }
-        let Some(base) = &current.base else { return Ok(Arc::default()) };
-        let lower = &self.shared.lower;
-        let value = |name: Box<[u8]>| lower.xattr(base, &name).map(|value| (name, value));
-        lower.xattr_names(base)?.into_iter().map(value).collect::<Result<Xattrs, _>>().map(Arc::new)
     }
 
     /// Checks that a directory has no names: `ENOTEMPTY`.
@@ -335,8 +310,9 @@ impl State {
         self.opens.lock().contains_key(&node)
     }
 
-    pub(crate) fn has_open_files(&self) -> bool {
-        !self.opens.lock().is_empty()
+    /// Returns how many times files and directories are open.
+    pub(crate) fn open_files(&self) -> u64 {
+        self.opens.lock().values().map(|count| u64::from(*count)).sum()
     }
 
     /// Reads bytes of the base for an open file.

@@ -141,9 +141,9 @@ impl Fork {
         matches!(&child.0.parent, Parent::Fork(parent) if core::ptr::eq(parent.as_ptr(), Arc::as_ptr(&self.0)))
     }
 
-    /// Returns whether files or directories of the fork are open.
-    pub(crate) fn has_open_files(&self) -> bool {
-        self.0.has_open_files()
+    /// Returns how many times files and directories of the fork are open.
+    pub(crate) fn open_files(&self) -> u64 {
+        self.0.open_files()
     }
 
     /// Returns the bytes and the inodes in use.

@@ -91,6 +91,8 @@ pub struct ForkInfo {
     pub bytes: u64,
     /// The inodes that it made, with the parent's at that moment.
     pub inodes: u64,
+    /// How many times its files and directories are open.
+    pub open_files: u64,
 }
 
 /// How a fork is made.
@@ -299,7 +301,7 @@ impl Workspaces {
     pub fn discard(&self, name: &str, is_lazy: bool) -> Result<(), WorkspaceError> {
         let mut forks = self.forks.lock();
         let kept = forks.get(name).ok_or_else(|| WorkspaceError::Missing(name.into()))?;
-        if kept.fork.has_open_files() && !is_lazy {
+        if kept.fork.open_files() > 0 && !is_lazy {
             return Err(WorkspaceError::Busy(name.into()));
         }
         let (at, context) = (at(name), self.tree.context());
@@ -322,7 +324,8 @@ impl Workspaces {
     pub fn list(&self) -> Vec<ForkInfo> {
         let info = |(name, kept): (&String, &Kept)| {
             let (bytes, inodes) = kept.fork.usage();
-            ForkInfo { name: name.clone(), parent: kept.parent.clone(), made: kept.made, bytes, inodes }
+            let (open_files, parent) = (kept.fork.open_files(), kept.parent.clone());
+            ForkInfo { name: name.clone(), parent, made: kept.made, bytes, inodes, open_files }
         };
         self.forks.lock().iter().map(info).collect()
     }

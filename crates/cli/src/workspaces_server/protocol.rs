@@ -168,4 +168,6 @@ pub(crate) struct ForkLine {
     pub(crate) inodes: u64,
     /// The number of its changes.
     pub(crate) changes: u64,
+    /// How many times its files and directories are open.
+    pub(crate) open_files: u64,
 }

@@ -56,6 +56,8 @@ fn agents_work_in_forks_and_the_tree_stays_as_it_was() {
     let words: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!((&words[1][..2], &words[2][..2]), (&["a", "base"][..], &["b", "a"][..]), "{list}");
     let open = File::open(fixture.at("m/w/a/lib/f1")).expect("a file");
+    let forks: Value = serde_json::from_str(&fixture.ok(&["list", "m", "--json"])).expect("JSON");
+    assert_eq!((&forks[0]["open_files"], &forks[1]["open_files"]), (&1.into(), &0.into()), "{forks}");
     fixture.refused(&["discard", "m/w/a"], 2, &["a: files of the fork are open", "--lazy"]);
     drop(open);
     // The kernel closes the file after `close(2)` has returned.
