@@ -82,8 +82,8 @@ impl Signals {
         if cancel.is_cancelled() { Err(Interrupted(self.number())) } else { Ok(done) }
     }
 
-    /// Returns the number of the last signal.
-    fn number(&self) -> u8 {
+    /// Returns the number of the last signal; 0 before the first.
+    pub(crate) fn number(&self) -> u8 {
         // Relaxed: the number is all that the handler passes.
         u8::try_from(self.last.load(Ordering::Relaxed)).unwrap_or(0)
     }

@@ -79,6 +79,10 @@ pub(crate) enum CompareError {
     #[error("ended by signal {0}")]
     Interrupted(u8),
 
+    /// No signal can be received.
+    #[error("cannot receive signals: {0}")]
+    Signals(io::Error),
+
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
     Output(#[from] io::Error),

@@ -1,19 +1,17 @@
 //! The files of the old and of the new state of a fork, at the paths that changed.
 
 use super::CompareError;
+use crate::signals::Signals;
 use crate::workspaces::{WorkspacesError, exchange};
 use crate::workspaces_server::{ChangeLine, Reply, Request};
 use fuse::mountinfo::MountInfo;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The bits of an inode number that name the file; the others name the fork.
 const FILE: u64 = (1 << 41) - 1;
@@ -27,8 +25,7 @@ pub(super) struct Sides {
     pub(super) new: Snapshot,
     /// The changes from one to the other.
     pub(super) changes: Vec<ChangeLine>,
-    /// The number of a signal that arrived.
-    signal: Arc<AtomicUsize>,
+    signals: Signals,
 }
 
 /// A read-only fork, which ends with this.
@@ -144,11 +141,7 @@ impl Sides {
     /// # Errors
     /// If the process of the mount refuses, or no signal can be received.
     pub(super) fn new(mount: &MountInfo, name: &str, other: Option<&str>) -> Result<Self, WorkspacesError> {
-        let signal = Arc::new(AtomicUsize::new(0));
-        for number in [SIGINT, SIGTERM, SIGHUP] {
-            let to = usize::try_from(number).unwrap_or_default();
-            signal_hook::flag::register_usize(number, signal.clone(), to).map_err(CompareError::Output)?;
-        }
+        let signals = Signals::listen().map_err(CompareError::Signals)?;
         let old = Snapshot::new(mount, other.unwrap_or(name), other.is_none(), "old")?;
         let new = Snapshot::new(mount, name, false, "new")?;
         let changes = listed(mount, new.name.clone(), Some(old.name.clone()))?;
@@ -156,7 +149,7 @@ impl Sides {
         if !changes.iter().flat_map(ChangeLine::paths).all(is_below) {
             return Err(WorkspacesError::other_reply());
         }
-        Ok(Self { old, new, changes, signal })
+        Ok(Self { old, new, changes, signals })
     }
 
     /// Fails after a signal.
@@ -164,10 +157,9 @@ impl Sides {
     /// # Errors
     /// [`CompareError::Interrupted`].
     pub(super) fn check(&self) -> Result<(), CompareError> {
-        // Relaxed: the number is all that the handler passes.
-        match self.signal.load(Ordering::Relaxed) {
+        match self.signals.number() {
             0 => Ok(()),
-            number => Err(CompareError::Interrupted(u8::try_from(number).unwrap_or_default())),
+            number => Err(CompareError::Interrupted(number)),
         }
     }
 
@@ -180,6 +172,10 @@ impl Sides {
         let sides = [&self.old, &self.new];
         for path in self.changes.iter().flat_map(ChangeLine::paths) {
             self.check()?;
+            // A directory above it has its files here already.
+            if files.iter().any(|files| files.contains_key(&path)) {
+                continue;
+            }
             let [old, new] = [self.old.entry(&path)?, self.new.entry(&path)?];
             let is_same = old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| old.file() == new.file());
             for ((side, entry), files) in sides.into_iter().zip([old, new]).zip(&mut files) {
@@ -211,8 +207,9 @@ pub(super) fn pairs<'a>([old, new]: &'a [Files; 2], changes: &[ChangeLine]) -> V
         let from = if stays(entry, old) {
             old.get(&entry.path)
         } else {
-            let from = numbers.get(&entry.file()).and_then(|path| gone.remove(path));
-            from.or_else(|| gone.remove(&*before(&entry.path)?)).filter(|from| is_kind(from, entry))
+            let by_number = numbers.get(&entry.file()).and_then(|path| gone.get(path).copied());
+            let from = by_number.or_else(|| gone.get(&*before(&entry.path)?).copied());
+            from.filter(|from| is_kind(from, entry)).and_then(|from| gone.remove(&*from.path))
         };
         if !from.is_some_and(|from| from.path == entry.path && from.is_as(entry)) {
             pairs.insert((&*entry.path, true), (from, Some(entry)));

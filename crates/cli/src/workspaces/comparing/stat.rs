@@ -48,7 +48,8 @@ pub(super) fn write(sides: &Sides, out: &mut impl Write) -> Result<(), CompareEr
         }
     }
     let [added, removed] = sum;
-    Ok(writeln!(out, " {} files changed, {added} lines added, {removed} removed", rows.len())?)
+    let files = if rows.len() == 1 { "1 file".into() } else { format!("{} files", rows.len()) };
+    Ok(writeln!(out, " {files} changed; lines: {added} added, {removed} removed")?)
 }
 
 /// Returns the number of signs for a number of lines.

@@ -11,14 +11,14 @@ const TREE: &str = r#"
     mkdir -p src/deep keep 'with space' lost
     for n in $(seq 100); do echo "line $n"; done | tee src/long > src/deep/long
     printf 'no end' > src/no-end; : > empty; head -c 3000 /dev/urandom > binary; head -c 9000 /dev/zero > zeros
-    echo text > to-link; ln -s to-link link; ln -s there link-to-text; echo x > run; echo lost > lost/f; echo tab > "$(printf 'a\tb')"
+    echo text > to-link; ln -s to-link link; ln -s there link-to-text; echo x > run; echo lost > lost/f; ln -s away src/kind; echo tab > "$(printf 'a\tb')"
     echo s > 'with space/f g'; printf 'n\n' > "$(printf 'new\nline')"; printf 'b\n' > "$(printf '\377byte')"; echo ü > ü
     echo one > one; echo two > two; mkdir was-dir; echo f > was-dir/f; echo file > was-file; echo 1 > keep/same
 "#;
 
 /// Changes all of it.
 const CHANGE: &str = r#"
-    mv src lib; sed -i 's/line 50$/changed/' lib/deep/long; sed -i '3d; 99a added' lib/long; printf ' now' >> lib/no-end
+    mv src lib; rm lib/kind; echo a file > lib/kind; sed -i 's/line 50$/changed/' lib/deep/long; sed -i '3d; 99a added' lib/long; printf ' now' >> lib/no-end
     echo full > empty; head -c 500 /dev/urandom > binary; printf x | dd of=zeros bs=1 seek=5000 conv=notrunc status=none
     rm to-link; ln -s elsewhere to-link; ln -sfn other link; rm link-to-text; echo text > link-to-text; chmod +x run
     rm -r lost; echo t >> "$(printf 'a\tb')"; mv 'with space' 'more  space'; echo g >> 'more  space/f g'
@@ -95,12 +95,12 @@ fn a_summary_counts_lines() {
         new/n         |  61 ++++++++++++++++++++++++-\n \
         run           |   0\n \
         two => three  |   0\n \
-        5 files changed, 60 lines added, 101 removed\n";
+        5 files changed; lines: 60 added, 101 removed\n";
     assert_eq!(String::from_utf8_lossy(&stat.stdout), expected);
     assert_eq!(stat.status.code(), Some(1));
     fixture.ok(&["fork", "m/w/b", "c"]);
     let empty = fixture.run(&["diff", "m/w/c", "--stat"]);
-    assert_eq!((empty.status.code(), &*empty.stdout), (Some(0), &b" 0 files changed, 0 lines added, 0 removed\n"[..]));
+    assert_eq!((empty.status.code(), &*empty.stdout), (Some(0), &b" 0 files changed; lines: 0 added, 0 removed\n"[..]));
 }
 
 #[test]
