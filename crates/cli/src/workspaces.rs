@@ -135,6 +135,7 @@ pub(crate) enum WorkspacesError {
     /// A commit has conflicts, which were printed.
     #[error("the commit has conflicts")]
     Conflicts,
+
     /// The changes cannot be written in this form.
     #[error(transparent)]
     Compare(#[from] CompareError),

@@ -190,15 +190,15 @@ impl State {
         if self.tree.lock().node(node).is_some() {
             return Ok(None);
         }
-        let current = self.current(node)?;
-        let birth = current.birth().unwrap_or_default();
+        let mut current = self.current(node)?;
+        Arc::make_mut(&mut current).birth = current.birth().unwrap_or_default();
         let (mut places, mut at) = (Vec::new(), node);
         let held = self.held.lock();
         while let Some((dir, name)) = held.get(at).and_then(|held| held.place.clone()) {
             places.push((at, dir, name));
             at = dir;
         }
-        Ok(Some(Unchanged { node: Arc::new(Node { birth, ..Node::clone(&current) }), places }))
+        Ok(Some(Unchanged { node: current, places }))
     }
 
     /// Makes a change of some nodes, in one critical section. `more`: the bytes that its records may take; 0 for a

@@ -12,6 +12,7 @@ use sha1::{Digest, Sha1};
 use similar::TextDiff;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -53,19 +54,8 @@ pub(super) fn write(sides: &Sides, out: &mut impl Write) -> Result<(), CompareEr
 }
 
 fn write_pair((old, new): Pair<'_>, out: &mut impl Write) -> Result<(), CompareError> {
-    let is_same = old.zip(new).is_some_and(|(old, new)| mode(old) == mode(new));
-    // Git has no patch that makes one kind of file another.
-    if let (Some(_), Some(_), false) = (old, new, is_same || kinds_agree(old, new)) {
-        write_pair((old, None), out)?;
-        return write_pair((None, new), out);
-    }
     let (Some(a), Some(b)) = (side(old, 'a')?, side(new, 'b')?) else { return Ok(()) };
     Ok(write_sides((old, a), (new, b), out)?)
-}
-
-/// Returns whether both are files, or both are links.
-fn kinds_agree(old: Option<&Entry>, new: Option<&Entry>) -> bool {
-    old.zip(new).is_some_and(|(old, new)| old.meta.is_symlink() == new.meta.is_symlink())
 }
 
 /// Returns the state of a file, an empty one if it is missing, and none if a patch cannot have it.
@@ -85,7 +75,6 @@ fn side(entry: Option<&Entry>, label: char) -> Result<Option<Side>, CompareError
 
 /// Returns the mode that git has for a file, if it has one.
 fn mode(entry: &Entry) -> Option<&'static str> {
-    use std::os::unix::fs::MetadataExt;
     match entry.meta.file_type() {
         kind if kind.is_symlink() => Some("120000"),
         kind if kind.is_file() && entry.meta.mode() & 0o100 != 0 => Some("100755"),
@@ -104,10 +93,8 @@ fn write_sides(
     if !is_moved && !is_changed && a.mode == b.mode {
         return Ok(());
     }
-    let named = |label, other: &Side, of: Option<&Entry>| {
-        of.map_or_else(|| relabelled(label, other), |of| quoted(label, &of.path))
-    };
-    writeln!(out, "diff --git {} {}", named('a', &b, old), named('b', &a, new))?;
+    let [from, to] = [old.or(new), new.or(old)].map(|entry| entry.map_or(Path::new(""), |entry| &entry.path));
+    writeln!(out, "diff --git {} {}", quoted('a', from), quoted('b', to))?;
     match (old, new) {
         (None, _) => writeln!(out, "new file mode {}", b.mode)?,
         (_, None) => writeln!(out, "deleted file mode {}", a.mode)?,
@@ -127,13 +114,12 @@ fn write_sides(
         literal(&b.body, out)?;
         return literal(&a.body, out);
     }
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&a.body[..], &b.body[..]);
-    diff.unified_diff().header(&a.name, &b.name).to_writer(out)
+    lines(&a.body, &b.body).unified_diff().header(&a.name, &b.name).to_writer(out)
 }
 
-/// Returns the name of the same path with another label.
-fn relabelled(label: char, side: &Side) -> String {
-    side.name.replacen(['a', 'b'], label.encode_utf8(&mut [0; 4]), 1)
+/// Returns the lines that differ.
+pub(super) fn lines<'a>(old: &'a [u8], new: &'a [u8]) -> TextDiff<'a, 'a, [u8]> {
+    TextDiff::configure().timeout(PATIENCE).diff_lines(old, new)
 }
 
 /// Returns whether a file is shown as bytes, not as lines.

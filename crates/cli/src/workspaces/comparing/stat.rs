@@ -1,17 +1,13 @@
 //! `lightfoot diff --stat`: the lines that were added to and removed from each file.
 
 use super::CompareError;
-use super::patch::{is_binary, quoted_path};
+use super::patch::{is_binary, lines, quoted_path};
 use super::sides::{Entry, Pair, Sides, pairs};
-use similar::{ChangeTag, TextDiff};
+use similar::ChangeTag;
 use std::io::Write;
-use std::time::Duration;
 
 /// The most columns of plus and minus signs.
 const SIGNS: usize = 40;
-
-/// After this time the numbers of one file are not the least any more.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The change of one file.
 enum Size {
@@ -72,7 +68,7 @@ fn size((old, new): Pair<'_>) -> Result<Size, CompareError> {
     if is_binary(&old) || is_binary(&new) {
         return Ok(Size::Bytes(old.len(), new.len()));
     }
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&old[..], &new[..]);
+    let diff = lines(&old, &new);
     let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
     Ok(Size::Lines(count(ChangeTag::Insert), count(ChangeTag::Delete)))
 }
