@@ -80,27 +80,27 @@ impl Reader {
         while at < end {
             let into = &mut buf[(at - offset) as usize..(end - offset) as usize];
             let read = match fs.blocks.get(&target.block(at)) {
-                Some(block) => copy_from(&block, at % BLOCK, into),
+                Some(block) => copy_from(&block, at % BLOCK, into)?,
                 None => match self.read_window(&target, at, into)? {
                     Some(read) => read,
                     None => return Ok(None),
                 },
             };
-            if read == 0 {
-                return Err(Errno::EIO);
-            }
             at += read;
         }
         Ok(Some(end.saturating_sub(offset) as usize))
     }
 
-    /// Reads from the window at `at`, which it requests if there is none. Returns how many bytes.
+    /// Reads from the window at `at`, which it requests if there is none. Returns how many bytes: 0 if the cache has them now.
     fn read_window(&self, target: &Target<'_>, at: u64, into: &mut [u8]) -> Result<Option<u64>, Errno> {
         let windows = &target.node.windows;
         let known = find(&windows.lock(), target.version, at).cloned();
         let (window, is_own) = match known {
             Some(window) => (window, false),
-            None => self.request(target, at..at + into.len() as u64),
+            None => match self.request(target, at..at + into.len() as u64) {
+                Some(requested) => requested,
+                None => return Ok(Some(0)),
+            },
         };
         let answer = target.fs.store.finish(target.until, &window.reading);
         let Ok(Some(bytes)) = &answer else {
@@ -114,10 +114,7 @@ impl Reader {
             }
             return answer.map(|_| None);
         };
-        let read = copy_from(bytes, at - window.range.start, into);
-        if read == 0 {
-            windows.remove(&window);
-        }
+        let read = copy_from(bytes, at - window.range.start, into).inspect_err(|_| windows.remove(&window))?;
         if window.serve(read) || !window.is_ahead() {
             target.retire(&window);
         }
@@ -125,14 +122,14 @@ impl Reader {
         Ok(Some(read))
     }
 
-    /// Requests a range that begins with the block of `wanted`. Returns false if another read has
-    /// requested the range.
+    /// Requests a range that begins with the block of `wanted`. Returns false if another read has done so since the caller
+    /// looked, and `None` if the cache has the block since.
     #[cold]
-    fn request(&self, target: &Target<'_>, wanted: Range<u64>) -> (Arc<Window>, bool) {
+    fn request(&self, target: &Target<'_>, wanted: Range<u64>) -> Option<(Arc<Window>, bool)> {
         let mut plan = self.0.lock();
-        // Another read of this open file may have requested it.
+        // A read of this open file.
         if let Some(window) = find(&target.node.windows.lock(), target.version, wanted.start) {
-            return (window.clone(), false);
+            return Some((window.clone(), false));
         }
         let start = wanted.start / BLOCK * BLOCK;
         let is_next = plan.version == target.version && plan.next > 0;
@@ -143,9 +140,9 @@ impl Reader {
             *plan = Plan { version: target.version, ..Plan::default() };
         }
         let mut windows = target.node.windows.lock();
-        // Or a read of another one, since.
-        if let Some(window) = find(&windows, target.version, wanted.start) {
-            return (window.clone(), false);
+        // Or a read of another one.
+        if target.is_there(&windows, wanted.start) {
+            return find(&windows, target.version, wanted.start).map(|window| (window.clone(), false));
         }
         let mut range = target.gap(&windows, start, start..needed.min(target.meta.size));
         let mut taken = None;
@@ -162,7 +159,7 @@ impl Reader {
         if taken.is_some() {
             plan.windows.push_back(window.clone());
         }
-        (window, true)
+        Some((window, true))
     }
 
     /// Requests windows ahead of a sequential reader that is at `at`.
@@ -243,20 +240,21 @@ impl Target<'_> {
     }
 }
 
-/// Moves the bytes of a window to the cache.
+/// Moves the bytes of a window to the cache. Meanwhile both have them, so that no read requests them again.
 fn retire(fs: &ObjectFs, node: &Node, window: &Arc<Window>) {
-    if node.windows.remove(window)
-        && let Some(bytes) = window.arrived()
-    {
-        let is_end = !window.range.end.is_multiple_of(BLOCK);
-        fs.blocks.keep(node.id, window.version, window.range.start, &bytes, is_end);
+    if window.end() {
+        if let Some(bytes) = window.arrived() {
+            let is_end = !window.range.end.is_multiple_of(BLOCK);
+            fs.blocks.keep(node.id, window.version, window.range.start, &bytes, is_end);
+        }
+        node.windows.remove(window);
     }
 }
 
-/// Copies bytes from `start` on, as many as fit. Returns how many.
-fn copy_from(bytes: &Buffer, start: u64, into: &mut [u8]) -> u64 {
+/// Copies bytes from `start` on, as many as fit. Returns how many: `EIO` if there are none.
+fn copy_from(bytes: &Buffer, start: u64, into: &mut [u8]) -> Result<u64, Errno> {
     let start = usize::try_from(start).unwrap_or(usize::MAX).min(bytes.len());
     let len = (bytes.len() - start).min(into.len());
     copy(&bytes.slice(start..start + len), &mut into[..len]);
-    len as u64
+    if len == 0 { Err(Errno::EIO) } else { Ok(len as u64) }
 }

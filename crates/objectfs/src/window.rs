@@ -11,7 +11,7 @@
 
 use crate::buffer::Allowance;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use futures::future::{BoxFuture, Shared};
 use opendal::Buffer;
 use parking_lot::{Mutex, MutexGuard};
@@ -35,19 +35,27 @@ pub(crate) struct Window {
     pub(crate) reading: Reading,
     /// The bytes that reads have got.
     served: AtomicU64,
+    /// Whether a thread moves its bytes to the cache.
+    has_ended: AtomicBool,
     /// The bytes taken from this allowance.
     taken: Option<(Allowance, u64)>,
 }
 
 impl Window {
     pub(crate) fn new(version: u64, range: Range<u64>, reading: Reading, taken: Option<(Allowance, u64)>) -> Self {
-        Self { version, range, reading, served: AtomicU64::new(0), taken }
+        Self { version, range, reading, served: AtomicU64::new(0), has_ended: AtomicBool::new(false), taken }
     }
 
     /// Notes that a read has got some bytes. Returns whether reads have got all of them.
     pub(crate) fn serve(&self, bytes: u64) -> bool {
         // Relaxed: a number by itself.
         self.served.fetch_add(bytes, Relaxed) + bytes >= self.range.end - self.range.start
+    }
+
+    /// Ends the window. Returns false if another thread did so.
+    pub(crate) fn end(&self) -> bool {
+        // Relaxed: the lock of the list orders the removal of the window after the bytes in the cache.
+        !self.has_ended.swap(true, Relaxed)
     }
 
     /// Returns whether it has more bytes than one read needs.
@@ -79,11 +87,9 @@ impl Windows {
         self.0.lock()
     }
 
-    /// Removes a window. Returns whether it was there.
-    pub(crate) fn remove(&self, window: &Arc<Window>) -> bool {
-        let mut windows = self.0.lock();
-        let at = windows.iter().position(|other| Arc::ptr_eq(other, window));
-        at.map(|at| windows.swap_remove(at)).is_some()
+    /// Removes a window, if it is there.
+    pub(crate) fn remove(&self, window: &Arc<Window>) {
+        self.0.lock().retain(|other| !Arc::ptr_eq(other, window));
     }
 }
 

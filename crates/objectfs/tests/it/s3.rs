@@ -10,6 +10,7 @@ mod writes;
 use hyper::Method;
 use lightfoot_objectfs::{Bucket, Calls, Counted, Keys, ObjectFs, ObjectOptions};
 use server::{Act, BUCKET, KEYS, SLOW, Server};
+use std::sync::Barrier;
 use std::time::Duration;
 use vfs::{
     Base, Context, Errno, OpenFile, OpenFlags, PathAt, S_IFBLK, S_IFCHR, S_IFIFO, S_IFSOCK, SetAttr, SetTime, Vfs,
@@ -296,6 +297,35 @@ fn sequential_readers_get_each_byte_once() {
         assert!(received <= LEN as u64 / 100 * 102, "{readers} readers: {received}");
         assert!(mounted.calls.of(Counted::Read) <= 24, "{:?}", mounted.calls);
     }
+}
+
+/// Each thread reads its part of a block, when the other threads read theirs.
+#[test]
+fn a_block_that_several_threads_read_is_requested_once() {
+    const BLOCK: usize = 128 << 10;
+    const BLOCKS: usize = 160;
+    const THREADS: usize = 4;
+    let server = Server::start();
+    std::fs::write(server.object("large"), pattern(BLOCK * BLOCKS)).unwrap();
+    let mounted = mount(&server, LONG);
+    let before = mounted.calls.of(Counted::Read);
+    let together = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (file, together) = (mounted.open("/large", OpenFlags::RDONLY).unwrap(), &together);
+            scope.spawn(move || {
+                // Backwards: no read is sequential.
+                for block in (0..BLOCKS).rev() {
+                    together.wait();
+                    let mut buf = [0; BLOCK / THREADS];
+                    let at = block * BLOCK + thread * buf.len();
+                    assert_eq!(file.read_at(at as u64, &mut buf), Ok(buf.len()));
+                    assert!(buf[..] == pattern_at(at, buf.len()), "at {at}");
+                }
+            });
+        }
+    });
+    assert_eq!(mounted.calls.of(Counted::Read) - before, BLOCKS as u64);
 }
 
 #[test]
