@@ -12,12 +12,14 @@ use fuse::message::Reason;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 use std::time::SystemTime;
 use thiserror::Error;
-use vfs::Vfs;
-use workspaces::{Commit, CommitOptions, Conflict, ForkLimits, ForkOptions, Recovered, WorkspaceError, Workspaces};
+use vfs::{Foreign, Vfs};
+use workspaces::{
+    Commit, CommitOptions, Conflict, ForkLimits, ForkOptions, Recovered, UpperError, WorkspaceError, Workspaces,
+};
 
 /// The reply to a line that is not a request.
 const UNKNOWN: &str = r#"{"error":"unknown request (use snapshot)"}"#;
@@ -31,6 +33,10 @@ pub(crate) struct WorkspaceArguments {
     /// Show the source at MOUNTPOINT/base, read-only, and forks of it at MOUNTPOINT/w/NAME (see `lightfoot fork`)
     #[arg(long)]
     workspaces: bool,
+
+    /// Keep the forks in the directory DIR: they are there again at the next mount, also after a crash (SOURCE must be a directory)
+    #[arg(long, value_name = "DIR", requires = "workspaces")]
+    upper: Option<PathBuf>,
 }
 
 /// Why a tree cannot have forks.
@@ -39,6 +45,18 @@ pub(crate) enum ForksError {
     /// Inode numbers are only unique in one file system.
     #[error("forks need one file system (omit cross, and name one source)")]
     Several,
+
+    /// Only a directory is the same at the next mount.
+    #[error("--upper: the source is not a directory (omit --upper, or name a directory as the source)")]
+    NotKept,
+
+    /// The source shows the directory, or the forks would change it.
+    #[error("--upper {}: is in the source (use a directory beside it)", Foreign::of(.0))]
+    Inside(PathBuf),
+
+    /// The directory for the forks cannot be used.
+    #[error("--upper {0}")]
+    Upper(UpperError),
 
     /// A commit was cut off, and can neither be completed nor undone.
     #[error("a commit to the source was cut off: {0} (look into .lightfoot-commit there)")]
@@ -71,7 +89,7 @@ impl WorkspaceArguments {
         }
         let is_fixed = source.ttls().attr >= Ttls::LONG.attr && !source.reports_changes();
         let directory = source.directories().next().map(|directory| directory.path.to_path_buf());
-        let forks = Forks::over(&tree, is_fixed, directory)?;
+        let forks = Forks::over(&tree, is_fixed, directory, self.upper.as_deref())?;
         let mounted = forks.tree().cloned().unwrap_or(tree);
         Ok((mounted, forks))
     }
@@ -83,16 +101,30 @@ impl WorkspaceArguments {
 }
 
 impl Forks {
-    /// Returns forks of a tree, none yet. Completes or undoes a commit to its directory that was cut off. `is_fixed`: no other program
-    /// changes the tree.
+    /// Returns forks of a tree: none, or those that the directory `upper` keeps. Completes or undoes a commit to the tree's directory
+    /// that was cut off. `is_fixed`: no other program changes the tree.
     ///
     /// # Errors
-    /// If the root directory cannot be read, or that commit can neither be completed nor undone.
-    pub(crate) fn over(tree: &Vfs, is_fixed: bool, directory: Option<PathBuf>) -> Result<Self, ForksError> {
+    /// If the root directory cannot be read, that commit can neither be completed nor undone, or `upper` cannot keep forks.
+    pub(crate) fn over(
+        tree: &Vfs,
+        is_fixed: bool,
+        directory: Option<PathBuf>,
+        upper: Option<&Path>,
+    ) -> Result<Self, ForksError> {
         let spaces = Workspaces::over(tree.context(), is_fixed)
             .map_err(|errno| ForksError::Root(io::Error::from_raw_os_error(errno.raw()).into()))?;
-        let forks = Self { spaces: Some(Arc::new(spaces)), directory };
+        let mut forks = Self { spaces: Some(Arc::new(spaces)), directory };
+        // The kept forks need the files of the commit at their places.
         forks.recover()?;
+        if let Some(upper) = upper {
+            check_beside(upper, forks.directory.as_deref().ok_or(ForksError::NotKept)?)?;
+            let spaces = Workspaces::durable(tree.context(), is_fixed, upper).map_err(ForksError::Upper)?;
+            for name in spaces.lost() {
+                tracing::warn!(fork = %Foreign::of(&name), "{}", WorkspaceError::Lost(name.clone()));
+            }
+            forks.spaces = Some(Arc::new(spaces));
+        }
         Ok(forks)
     }
 
@@ -137,6 +169,14 @@ impl Forks {
         let Some(spaces) = &self.spaces else { return Reply::Refused { error: NO_FORKS.into() } };
         done(self, spaces, request).unwrap_or_else(|error| Reply::Refused { error: error.to_string() })
     }
+}
+
+/// Checks that the directory of the forks is not in the source.
+fn check_beside(upper: &Path, directory: &Path) -> Result<(), ForksError> {
+    let above = upper.ancestors().find_map(|above| absolute(above).ok()?.canonicalize().ok());
+    let is_inside =
+        directory.canonicalize().is_ok_and(|directory| above.is_some_and(|above| above.starts_with(directory)));
+    if is_inside { Err(ForksError::Inside(upper.into())) } else { Ok(()) }
 }
 
 /// Does what a request names.

@@ -17,8 +17,10 @@ use crate::record::{Key, Node, Part, Record};
 use crate::rollback::Stale;
 use crate::state::{Parent, State, count, give_back};
 use crate::tree::Tree;
+use crate::upper::event::Event;
 use crate::usage::Usage;
 use core::fmt;
+use prim::atomic::Ordering::Relaxed;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -113,7 +115,7 @@ pub(crate) fn commit(state: &State, options: CommitOptions) -> Result<Commit, Er
 fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<Commit, Errno> {
     let _closed = state.close();
     let (stale, done) = {
-        let _closed = parent.close();
+        let _closed = parent.close_parent();
         let done = changes(state, &state.origin())?;
         let (ours, origin, theirs) = (state.tree.lock().clone(), state.origin(), parent.tree.lock().clone());
         let usage = Usage::new(parent.usage.limits(), parent.usage.now());
@@ -138,7 +140,11 @@ fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<C
         if options.check_only {
             return Ok(Commit::Done(done));
         }
+        let used = parent.usage.now();
         parent.usage.replace(usage.now())?;
+        let settle = Event::Settle { fork: state.id, at: state.settled.load(Relaxed), is_new: true };
+        let logged = state.log(false, || parent.changed(&theirs, &merged).into_iter().chain([settle]).collect());
+        logged.or_else(|errno| parent.usage.replace(used).and(Err(errno)))?;
         let stale = Stale::between(&merged, &theirs);
         *parent.tree.lock() = merged;
         *state.origin.lock() = (ours, state.usage.now());

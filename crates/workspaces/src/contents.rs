@@ -9,14 +9,16 @@
 //! a file of another epoch copies the contents first.
 //!
 //! # How it is locked
-//! A lock for each file, held while bytes are copied, and while the base is read for a page that is changed in part.
+//! A lock for each file, held while bytes are copied, while the base is read for a page that is changed in part, and until the log
+//! of a directory has the change.
 
 use crate::map::Map;
+use crate::page::{Page, Pages, ZEROS};
 use crate::usage::Usage;
 use core::ops::Range;
 use parking_lot::RwLock;
 use std::sync::Arc;
-use sync::pages::{PAGE, Page, PagePool, parts};
+use sync::pages::{PAGE, parts};
 use vfs::{Errno, SeekFor};
 
 /// [`PAGE`], in the type of file lengths.
@@ -29,13 +31,23 @@ pub(crate) type ReadBase<'b> = &'b dyn Fn(u64, &mut [u8]) -> Result<(), Errno>;
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) epoch: u64,
+    /// The epoch of the contents that were copied.
+    pub(crate) from: Option<u64>,
     pub(crate) state: RwLock<Contents>,
 }
 
 impl File {
-    pub(crate) fn new(epoch: u64, contents: Contents) -> Arc<Self> {
-        Arc::new(Self { epoch, state: RwLock::new(contents) })
+    pub(crate) fn new(epoch: u64, from: Option<u64>, contents: Contents) -> Arc<Self> {
+        Arc::new(Self { epoch, from, state: RwLock::new(contents) })
     }
+}
+
+/// A page that has changed since the log of a directory was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Unlogged {
+    pub(crate) number: u64,
+    /// The page that it was: the log must have the change before another page gets its slot.
+    _before: Option<Arc<Page>>,
 }
 
 /// Pages over a file of the base.
@@ -47,12 +59,14 @@ pub(crate) struct Contents {
     stored: u64,
     /// The length up to which the base shows through.
     shown: u64,
+    /// The changed pages that the log lacks; none in memory.
+    unlogged: Vec<Unlogged>,
 }
 
 /// Where new pages come from, and what they count against.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'s> {
-    pub(crate) pool: &'s PagePool,
+    pub(crate) pages: &'s Pages,
     pub(crate) usage: &'s Usage,
     pub(crate) base: ReadBase<'s>,
 }
@@ -61,6 +75,33 @@ impl Contents {
     /// Returns the contents of a file of the base with this length.
     pub(crate) fn over(len: u64) -> Self {
         Self { shown: len, ..Self::default() }
+    }
+
+    /// Returns a copy of the first `len` bytes of the file of the base, which others may change.
+    ///
+    /// # Errors
+    /// `ENOSPC`, `ENOMEM`; the base's.
+    pub(crate) fn copy_of_base(len: u64, source: Source<'_>) -> Result<Self, Errno> {
+        let mut contents = Self::default();
+        let copied = contents.copy_base(len, source);
+        copied.inspect_err(|_| source.usage.give(contents.bytes()))?;
+        Ok(contents)
+    }
+
+    fn copy_base(&mut self, len: u64, source: Source<'_>) -> Result<(), Errno> {
+        const STEP: u64 = 1 << 20;
+        let mut buf = vec![0; len.min(STEP) as usize];
+        for at in (0..len).step_by(STEP as usize) {
+            let part = &mut buf[..(len - at).min(STEP) as usize];
+            (source.base)(at, part)?;
+            for (number, page) in part.chunks(PAGE).enumerate() {
+                // Holes stay holes.
+                if page.iter().any(|byte| *byte != 0) {
+                    self.write(at + number as u64 * PAGE_BYTES, page, source)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the bytes of the pages.
@@ -73,12 +114,68 @@ impl Contents {
         self.shown
     }
 
-    /// Returns the pages that begin before `len`, with their offsets: zeros where a page hides the base.
-    pub(crate) fn pages_below(&self, len: u64) -> impl Iterator<Item = (u64, &[u8; PAGE])> {
-        const ZEROS: &[u8; PAGE] = &[0; PAGE];
+    /// Returns the numbers of the pages, with the pages. `None`: zeros.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (u64, Option<&Arc<Page>>)> {
         let pages = self.pages.range(core::ops::Bound::<&u64>::Unbounded);
-        let pages = pages.map(|(number, page)| (number * PAGE_BYTES, page.as_ref().map_or(ZEROS, |page| &***page)));
-        pages.take_while(move |(at, _)| *at < len)
+        pages.map(|(number, page)| (*number, page.as_ref()))
+    }
+
+    /// Calls `found` with the pages that begin before `len`, and their offsets: zeros where a page hides the base.
+    ///
+    /// # Errors
+    /// The directory's; the errors of `found`.
+    pub(crate) fn pages_below(
+        &self,
+        len: u64,
+        mut found: impl FnMut(u64, &[u8; PAGE]) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let mut bytes = ZEROS;
+        for (number, page) in self.pages().take_while(|(number, _)| number * PAGE_BYTES < len) {
+            match page {
+                Some(page) => page.read(0, &mut bytes)?,
+                None => bytes = ZEROS,
+            }
+            found(number * PAGE_BYTES, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the page of a number: `None` if the base shows through, `Some(None)` for zeros.
+    pub(crate) fn page(&self, number: u64) -> Option<Option<&Arc<Page>>> {
+        self.pages.get(&number).map(Option::as_ref)
+    }
+
+    /// Sets or removes a page, as the log has it.
+    pub(crate) fn set_page(&mut self, number: u64, page: Option<Option<Arc<Page>>>) {
+        let has_bytes = |page: &Option<Option<Arc<Page>>>| u64::from(matches!(page, Some(Some(_))));
+        let new = has_bytes(&page);
+        let old = match page {
+            Some(page) => self.pages.insert(number, page),
+            None => self.pages.remove(&number),
+        };
+        self.stored = self.stored + new - has_bytes(&old);
+    }
+
+    /// Sets the length up to which the base shows through, as the log has it.
+    pub(crate) fn set_shown_len(&mut self, len: u64) {
+        self.shown = len;
+    }
+
+    /// Returns the pages that the log lacks.
+    pub(crate) fn unlogged(&self) -> &[Unlogged] {
+        &self.unlogged
+    }
+
+    /// Notes that the log has all pages.
+    pub(crate) fn logged(&mut self) {
+        self.unlogged = Vec::new();
+    }
+
+    /// Notes that a page has changed.
+    fn note(&mut self, number: u64, before: Option<Arc<Page>>, from: Source<'_>) {
+        if let Pages::Disk(_) = from.pages {
+            self.unlogged.push(Unlogged { number, _before: before });
+        }
     }
 
     /// Returns the storage, in units of 512 bytes, with the storage of the base as far as it shows through.
@@ -91,7 +188,7 @@ impl Contents {
         for (number, within, part) in parts(offset, buf.len()) {
             let to = &mut buf[part.clone()];
             match self.pages.get(&number) {
-                Some(Some(page)) => to.copy_from_slice(&page[within..within + part.len()]),
+                Some(Some(page)) => page.read(within, to)?,
                 Some(None) => to.fill(0),
                 None => self.read_shown(offset + part.start as u64, to, base)?,
             }
@@ -113,9 +210,8 @@ impl Contents {
     /// `ENOSPC`, `ENOMEM`, or the base's, if nothing was written.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8], from: Source<'_>) -> Result<usize, Errno> {
         for (number, within, part) in parts(offset, data.len()) {
-            let is_whole = part.len() == PAGE;
-            match self.page_mut(number, is_whole, from) {
-                Ok(page) => page[within..within + part.len()].copy_from_slice(&data[part]),
+            match self.put(number, within, &data[part.clone()], from) {
+                Ok(()) => {}
                 Err(_) if part.start > 0 => return Ok(part.start),
                 Err(errno) => return Err(errno),
             }
@@ -123,30 +219,34 @@ impl Contents {
         Ok(data.len())
     }
 
-    /// Returns a page of these contents alone, to change its bytes. With `is_whole` its bytes do not matter.
-    fn page_mut(&mut self, number: u64, is_whole: bool, from: Source<'_>) -> Result<&mut [u8; PAGE], Errno> {
-        let is_own =
-            self.pages.get_mut(&number).and_then(Option::as_mut).is_some_and(|page| Arc::get_mut(page).is_some());
-        if !is_own {
-            self.make_own(number, is_whole, from)?;
-        }
+    /// Writes bytes into one page.
+    fn put(&mut self, number: u64, within: usize, data: &[u8], from: Source<'_>) -> Result<(), Errno> {
         let page = self.pages.get_mut(&number).and_then(Option::as_mut).and_then(Arc::get_mut);
-        page.map(|page| &mut **page).ok_or(Errno::EIO)
+        match page.filter(|page| page.is_writable()) {
+            Some(page) => page.write(within, data),
+            None => self.replace(number, within, data, from),
+        }
     }
 
-    /// Gives the contents a page that no other contents have.
+    /// Gives the contents a page that no other contents have, with these bytes in it.
     #[cold]
-    fn make_own(&mut self, number: u64, is_whole: bool, from: Source<'_>) -> Result<(), Errno> {
-        let mut page = from.pool.page().ok_or(Errno::ENOMEM)?;
-        if !is_whole {
-            self.read(number * PAGE_BYTES, &mut page[..], from.base)?;
+    fn replace(&mut self, number: u64, within: usize, data: &[u8], from: Source<'_>) -> Result<(), Errno> {
+        let mut page = from.pages.page()?;
+        if data.len() < PAGE {
+            let mut bytes = ZEROS;
+            self.read(number * PAGE_BYTES, &mut bytes, from.base)?;
+            bytes[within..within + data.len()].copy_from_slice(data);
+            page.write(0, &bytes)?;
+        } else {
+            page.write(0, data)?;
         }
         let has_bytes = matches!(self.pages.get(&number), Some(Some(_)));
         if !has_bytes {
             from.usage.take(PAGE_BYTES)?;
             self.stored += 1;
         }
-        self.pages.insert(number, Some(Arc::new(page)));
+        let before = self.pages.insert(number, Some(Arc::new(page)));
+        self.note(number, before.flatten(), from);
         Ok(())
     }
 
@@ -157,22 +257,24 @@ impl Contents {
     pub(crate) fn cut(&mut self, len: u64, from: Source<'_>) -> Result<(), Errno> {
         let (number, within) = (len / PAGE_BYTES, (len % PAGE_BYTES) as usize);
         if within != 0 && matches!(self.pages.get(&number), Some(Some(_))) {
-            self.page_mut(number, false, from)?[within..].fill(0);
+            self.put(number, within, &ZEROS[within..], from)?;
         }
         self.shown = self.shown.min(len);
-        self.drop_pages(len.div_ceil(PAGE_BYTES)..u64::MAX, from.usage);
+        self.drop_pages(len.div_ceil(PAGE_BYTES)..u64::MAX, from);
         Ok(())
     }
 
     /// Removes pages.
-    fn drop_pages(&mut self, numbers: Range<u64>, usage: &Usage) {
+    fn drop_pages(&mut self, numbers: Range<u64>, from: Source<'_>) {
         let there = self.pages.range(core::ops::Bound::Included(&numbers.start)).map(|(number, _)| *number);
         let there: Vec<u64> = there.take_while(|number| *number < numbers.end).collect();
         for number in there {
-            if let Some(Some(_)) = self.pages.remove(&number) {
+            let before = self.pages.remove(&number).flatten();
+            if before.is_some() {
                 self.stored -= 1;
-                usage.give(PAGE_BYTES);
+                from.usage.give(PAGE_BYTES);
             }
+            self.note(number, before, from);
         }
     }
 
@@ -187,9 +289,10 @@ impl Contents {
         }
         self.zero_part(range.start..first * PAGE_BYTES, from)?;
         self.zero_part(end * PAGE_BYTES..range.end, from)?;
-        self.drop_pages(first..end, from.usage);
+        self.drop_pages(first..end, from);
         for number in first..end.min(self.shown.div_ceil(PAGE_BYTES)) {
             self.pages.insert(number, None);
+            self.note(number, None, from);
         }
         Ok(())
     }
@@ -204,9 +307,8 @@ impl Contents {
         if range.is_empty() || is_zero {
             return Ok(());
         }
-        let start = number * PAGE_BYTES;
-        self.page_mut(number, false, from)?[(range.start - start) as usize..(range.end - start) as usize].fill(0);
-        Ok(())
+        let (within, len) = ((range.start % PAGE_BYTES) as usize, (range.end - range.start) as usize);
+        self.put(number, within, &ZEROS[..len], from)
     }
 
     /// Gives storage to each page of a range that neither has bytes nor shows the base.
@@ -225,7 +327,7 @@ impl Contents {
                 None => number * PAGE_BYTES < self.shown,
             };
             if !is_there {
-                self.make_own(number, false, from)?;
+                self.replace(number, 0, &[], from)?;
             }
         }
         Ok(())

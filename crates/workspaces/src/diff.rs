@@ -8,7 +8,7 @@ use crate::record::{Key, Node, Part, Place, Record};
 use crate::state::State;
 use crate::tree::Tree;
 use core::fmt;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -79,9 +79,18 @@ pub(crate) fn node_of(record: Option<&Record>, base: Option<u64>) -> Option<u64>
 pub(crate) fn changes(state: &State, then: &Tree) -> Result<Vec<Change>, Errno> {
     let now = state.tree.lock().clone();
     let (mut added, mut removed, mut changed) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    let mut reached = HashMap::new();
     for (key, new, old) in now.map.diff(&then.map, Record::is_same) {
         match Part::of(key) {
             Some(Part::Name(dir, name)) => {
+                // The names of a directory that was removed are removed with it.
+                let is_reached = match reached.get(&dir) {
+                    Some(is_reached) => *is_reached,
+                    None => *reached.entry(dir).or_insert(state.is_reached(&now, dir)?),
+                };
+                if !is_reached {
+                    continue;
+                }
                 let is_shown = new.is_none() || old.is_none();
                 let base = if is_shown { state.covered_in(&now, dir, name)? } else { None };
                 let (new, old) = (node_of(new, base), node_of(old, base));

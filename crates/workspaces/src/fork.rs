@@ -2,6 +2,7 @@
 
 use crate::state::{Parent, State, give_back};
 use crate::tree::Tree;
+use crate::upper::event::Event;
 use crate::usage::{ForkLimits, Usage};
 use std::sync::Arc;
 use vfs::Errno;
@@ -14,21 +15,32 @@ impl State {
         self.begin_epoch();
         let now = (self.tree.lock().clone(), self.usage.now());
         let parent = if let Parent::Base = self.parent { Parent::Trunk } else { Parent::Fork(Arc::downgrade(self)) };
-        self.fork_of(&now, limits, parent)
+        self.fork_of(&now, limits, parent, false)
     }
 
     /// Returns the state of a new fork of the tree at the beginning of this one, or at its last commit, with the same parent.
     pub(crate) fn fork_origin(&self, limits: ForkLimits) -> Result<Self, Errno> {
+        // No commit changes the origin meanwhile.
+        let _inside = self.enter();
         let then = self.origin.lock().clone();
         let parent = if let Parent::Base = self.parent { Parent::Trunk } else { self.parent.clone() };
-        self.fork_of(&then, limits, parent)
+        self.fork_of(&then, limits, parent, true)
     }
 
-    fn fork_of(&self, (of, used): &(Tree, (u64, u64)), limits: ForkLimits, parent: Parent) -> Result<Self, Errno> {
+    fn fork_of(
+        &self,
+        (of, used): &(Tree, (u64, u64)),
+        limits: ForkLimits,
+        parent: Parent,
+        of_origin: bool,
+    ) -> Result<Self, Errno> {
         let (tree, ended) = of.fork();
         let usage = Usage::new(limits, *used);
         usage.settle(of.bytes, tree.bytes);
         ended.iter().for_each(|node| give_back(&usage, node));
-        Self::new(self.shared.clone(), tree, usage, parent)
+        let (id, from) = (self.shared.next_fork(), if of_origin { self.from } else { self.id });
+        let new = Self::new(self.shared.clone(), tree, usage, parent, (id, from))?;
+        self.log(false, || vec![Event::Begin { fork: id, from, like: self.id, of_origin, limits }])?;
+        Ok(new)
     }
 }

@@ -389,6 +389,10 @@ impl FileSystem for ForkFs {
         Ok(self.0.usage.statfs())
     }
 
+    fn sync(&self, _: &Request, _: &Open<'_>, _: bool) -> Result<(), Errno> {
+        self.0.sync()
+    }
+
     fn evict(&self, inode: &Inode) {
         self.0.evict(inode.node());
     }

@@ -5,7 +5,7 @@
 //! A new fork copies the root pointer of the map and some numbers, whatever the size of the tree, and forks of forks cost the same:
 //! there are no layers. Contents are persistent maps of pages over a file of the base (`contents`). [`ForkFs`] is a fork as a
 //! [`vfs::FileSystem`], `lower` reads the base through a cache that all forks share, `diff` compares a fork with its origin, and
-//! `usage` limits it, `fork` makes the next. `xattrs` has attributes and ACLs. [`Workspaces`] has forks by name in one tree, and `background` frees the forks that it discards.
+//! `usage` limits it, `fork` makes the next. `upper` keeps forks in a directory of the host. `xattrs` has attributes and ACLs. [`Workspaces`] has forks by name in one tree, and `background` frees the forks that it discards.
 //!
 //! # What it is not
 //! A union of directories by paths: records belong to nodes. So a rename moves one entry, hard links lead to one file whichever
@@ -25,12 +25,14 @@ mod fork_fs;
 mod lower;
 mod map;
 mod names;
+mod page;
 mod publish;
 mod record;
 mod rollback;
 mod state;
 mod store;
 mod tree;
+mod upper;
 mod usage;
 mod workspaces;
 mod xattrs;
@@ -40,5 +42,6 @@ pub use diff::{Change, ChangeKind};
 pub use fork_fs::ForkFs;
 pub use publish::Recovered;
 pub use store::Fork;
+pub use upper::UpperError;
 pub use usage::ForkLimits;
 pub use workspaces::{BASE, ForkInfo, ForkOptions, WorkspaceError, Workspaces};

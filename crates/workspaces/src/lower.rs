@@ -123,6 +123,17 @@ impl Lower {
         }
     }
 
+    /// Returns the file at a path from the root, if there is one.
+    pub(crate) fn at(&self, path: &[u8]) -> Option<PathRef> {
+        let base = Base::at(&self.root).within(Resolve::NO_XDEV.union(Resolve::NO_SYMLINKS));
+        self.context.hold(base, if path.is_empty() { b"." } else { path }, false).ok()
+    }
+
+    /// Returns the numbers of files whose inode numbers are too large.
+    pub(crate) fn numbers(&self) -> Vec<(u64, u64)> {
+        self.large.lock().iter().map(|(ino, node)| (*ino, *node)).collect()
+    }
+
     /// Calls `found` with each entry of a directory, until it returns `false`.
     pub(crate) fn list(
         &self,

@@ -48,9 +48,11 @@ impl State {
     pub(crate) fn keep_name(&self, number: u64) {
         let _inside = self.enter();
         let mut tree = self.tree.lock();
-        let before = tree.bytes;
+        let old = tree.clone();
         tree.keep_name(number);
-        self.usage.settle(before, tree.bytes);
+        // An error: the next start does not have the name.
+        let _ = self.log(true, || self.changed(&old, &tree).into_iter().collect());
+        self.usage.settle(old.bytes, tree.bytes);
     }
 
     /// Returns whether a path leads to a directory that has changed, in a tree of the store.

@@ -24,6 +24,7 @@ use crate::record::{Covered, Key, Node, Part, Record, Stamp, now_ns};
 use crate::rollback::Stale;
 use crate::state::State;
 use crate::tree::Tree;
+use crate::upper::event::Event;
 use journal::{Failed, Found, Path, Step, Target, found};
 use prim::atomic::Ordering::Relaxed;
 use staging::Staging;
@@ -105,8 +106,12 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
             return Ok(Commit::Done(done));
         }
         target.begin()?;
-        let taken =
-            plan.steps().map_err(|errno| Failed { path: Vec::new(), errno }).and_then(|steps| target.run(&steps));
+        let failed = |errno| Failed { path: Vec::new(), errno };
+        let taken = plan.steps().map_err(failed).and_then(|steps| {
+            log_moves(state, &steps, false).map_err(failed)?;
+            // An error of the log: the next start does not find these files.
+            target.run(&steps).inspect_err(|_| log_moves(state, &steps, true).unwrap_or_default())
+        });
         // A later commit, or a recovery, removes files that stay.
         let _ended = target.end_if_settled();
         state.settled.store(now_ns(), Relaxed);
@@ -130,6 +135,21 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
         stale.mark(&other);
     }
     Ok(Commit::Done(done))
+}
+
+/// Notes in the log of a directory that files of the base move, or move back: the log has their paths.
+fn log_moves(state: &State, steps: &[Step], is_back: bool) -> Result<(), Errno> {
+    let moved = |step: &Step| match step.clone() {
+        Step::Move { from, to, .. } if is_back => Some(Event::Moved { from: to, to: from }),
+        Step::Move { from, to, .. } => Some(Event::Moved { from, to }),
+        _ => None,
+    };
+    let mut events: Vec<Event> = steps.iter().filter_map(moved).collect();
+    if is_back {
+        events.reverse();
+    }
+    state.log(true, || events)?;
+    state.sync()
 }
 
 impl Plan<'_> {
@@ -356,13 +376,14 @@ impl Plan<'_> {
     /// Takes new stamps after steps that were undone, which change times in the base.
     fn stamp(&self) -> Result<(), Errno> {
         let mut tree = self.state.tree.lock();
+        let old = tree.clone();
         for File { number, .. } in &self.files {
             let node = tree.node_mut(*number)?;
             if let Some(base) = &node.base {
                 node.stamp = Some(Stamp::of(&base.attr_anew()?));
             }
         }
-        Ok(())
+        self.state.log(true, || self.state.changed(&old, &tree).into_iter().collect())
     }
 
     /// Notes in the fork's records that the base has the changes now.
@@ -385,6 +406,8 @@ impl Plan<'_> {
             let attr = held.attr_anew()?;
             new.publish(*number, (*dir, name), Arc::new(held), &attr, state.number(attr.ino));
         }
+        let settle = Event::Settle { fork: state.id, at: state.settled.load(Relaxed), is_new: true };
+        state.log(true, || state.changed(tree, &new).into_iter().chain([settle]).collect())?;
         state.usage.settle(tree.bytes, new.bytes);
         *state.origin.lock() = (new.clone(), state.usage.now());
         *state.tree.lock() = new;

@@ -15,6 +15,7 @@ use crate::contents::File;
 use crate::map::Compare;
 use core::cmp::Ordering;
 use core::ops::Bound;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -128,7 +129,7 @@ impl<'k> Part<'k> {
 }
 
 /// A name of the base that the fork hides.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Covered {
     /// The base's node of the name.
     pub(crate) node: u64,
@@ -155,7 +156,7 @@ pub(crate) fn now_ns() -> i64 {
 }
 
 /// A name in a directory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) node: u64,
     /// The file type: `S_IFMT`.
@@ -167,9 +168,9 @@ pub(crate) struct Entry {
 }
 
 /// The attributes of a file of the base at its first change, by which a commit finds that another program changed the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Stamp {
-    ino: u64,
+    pub(crate) ino: u64,
     /// Mode, owner, group.
     pub(crate) rights: (u32, u32, u32),
     size: u64,

@@ -98,7 +98,10 @@ impl State {
                 count(&usage, &node);
             }
             usage.settle(before, new.bytes);
+            let used = self.usage.now();
             self.usage.replace(usage.now())?;
+            let logged = self.log(true, || self.changed(&tree, &new).into_iter().collect());
+            logged.or_else(|errno| self.usage.replace(used).and(Err(errno)))?;
             self.hold_changed(&tree, &new);
             let stale = Stale::between(&tree, &new);
             *tree = new;

@@ -10,11 +10,14 @@
 
 use crate::contents::{Contents, File, Source};
 use crate::lower::{Held, HeldFiles, Lower};
+use crate::page::Pages;
 use crate::record::{self, MADE, Node, Record};
 use crate::tree::{Tree, Unchanged};
+use crate::upper::Upper;
+use crate::upper::event::{Event, Name};
 use crate::usage::Usage;
 use core::cell::OnceCell;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -28,22 +31,24 @@ use vfs::{
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) lower: Lower,
-    pub(crate) pool: PagePool,
+    pub(crate) pages: Pages,
+    pub(crate) upper: Option<Upper>,
     next_node: AtomicU64,
     next_epoch: AtomicU64,
+    next_fork: AtomicU64,
     /// All forks, with those that have ended.
     forks: Mutex<Vec<Weak<State>>>,
 }
 
 impl Shared {
     pub(crate) fn new(lower: Lower) -> Self {
-        Self {
-            lower,
-            pool: PagePool::new(),
-            next_node: AtomicU64::new(MADE),
-            next_epoch: AtomicU64::new(1),
-            forks: Mutex::default(),
-        }
+        Self::over(lower, Pages::Memory(PagePool::new()), None, (MADE, 1, 1))
+    }
+
+    /// Returns the part of a store that a directory keeps. `next`: the next numbers of nodes, epochs and forks.
+    pub(crate) fn over(lower: Lower, pages: Pages, upper: Option<Upper>, next: (u64, u64, u64)) -> Self {
+        let (next_node, next_epoch, next_fork) = (next.0.into(), next.1.into(), next.2.into());
+        Self { lower, pages, upper, next_node, next_epoch, next_fork, forks: Mutex::default() }
     }
 
     /// Returns a number that no node had before.
@@ -61,10 +66,24 @@ impl Shared {
         forks.push(Arc::downgrade(fork));
     }
 
+    /// Returns all forks.
+    pub(crate) fn all(&self) -> Vec<Arc<State>> {
+        self.forks.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
     /// Returns all forks but one.
     pub(crate) fn others(&self, one: &State) -> Vec<Arc<State>> {
-        let forks = self.forks.lock().iter().filter_map(Weak::upgrade).collect::<Vec<_>>();
-        forks.into_iter().filter(|fork| !core::ptr::eq(&**fork, one)).collect()
+        self.all().into_iter().filter(|fork| !core::ptr::eq(&**fork, one)).collect()
+    }
+
+    /// Returns a number that no fork had before.
+    pub(crate) fn next_fork(&self) -> u64 {
+        self.next_fork.fetch_add(1, Relaxed)
+    }
+
+    /// Holds off an image of the store, during a change.
+    fn pause(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        self.upper.as_ref().map(|upper| upper.pause.read())
     }
 
     fn next_epoch(&self) -> u64 {
@@ -76,6 +95,11 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) shared: Arc<Shared>,
+    /// The number of the fork, and of the fork that it was made from: 0 for the trunk.
+    pub(crate) id: u64,
+    pub(crate) from: u64,
+    /// The name that a directory keeps.
+    pub(crate) name: Mutex<Option<Name>>,
     pub(crate) root: u64,
     pub(crate) tree: Mutex<Tree>,
     /// The tree and its use at the moment of the fork, or of the last commit.
@@ -108,7 +132,14 @@ pub(crate) enum Parent {
 struct OpenBase(OpenFile);
 
 impl State {
-    pub(crate) fn new(shared: Arc<Shared>, tree: Tree, usage: Usage, parent: Parent) -> Result<Self, Errno> {
+    /// Returns a fork with these numbers of itself and of the fork that it was made from.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        tree: Tree,
+        usage: Usage,
+        parent: Parent,
+        (id, from): (u64, u64),
+    ) -> Result<Self, Errno> {
         let root = shared.lower.root().clone();
         let node = shared.lower.number(root.attr()?.ino, || shared.next_node());
         let mut held = HeldFiles::default();
@@ -116,6 +147,9 @@ impl State {
         Ok(Self {
             epoch: AtomicU64::new(shared.next_epoch()),
             shared,
+            id,
+            from,
+            name: Mutex::default(),
             root: node,
             origin: Mutex::new((tree.clone(), usage.now())),
             settled: AtomicI64::new(0),
@@ -135,7 +169,12 @@ impl State {
     }
 
     /// Closes the gate: no change runs until the result is dropped.
-    pub(crate) fn close(&self) -> parking_lot::RwLockWriteGuard<'_, ()> {
+    pub(crate) fn close(&self) -> (Option<RwLockReadGuard<'_, ()>>, RwLockWriteGuard<'_, ()>) {
+        (self.shared.pause(), self.gate.write())
+    }
+
+    /// As [`close`](Self::close), of the parent of a fork that the caller has closed.
+    pub(crate) fn close_parent(&self) -> RwLockWriteGuard<'_, ()> {
         self.gate.write()
     }
 
@@ -167,13 +206,16 @@ impl State {
     }
 
     /// Passes the gate for one change.
-    pub(crate) fn enter(&self) -> parking_lot::RwLockReadGuard<'_, ()> {
-        self.gate.read()
+    pub(crate) fn enter(&self) -> (Option<RwLockReadGuard<'_, ()>>, RwLockReadGuard<'_, ()>) {
+        (self.shared.pause(), self.gate.read())
     }
 
     /// Returns the number of a file of the base.
     pub(crate) fn number(&self, ino: u64) -> u64 {
-        self.shared.lower.number(ino, || self.shared.next_node())
+        self.shared.lower.number(ino, || {
+            let node = self.shared.next_node();
+            self.shared.upper.as_ref().map_or(node, |upper| upper.number(ino, node))
+        })
     }
 
     /// Returns the state of a node: its record, or the base's. `ESTALE`: the fork does not hold the file.
@@ -212,18 +254,38 @@ impl State {
         more: u64,
         change: impl FnOnce(&mut Tree) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
+        self.change_with(nodes, more, None, change)
+    }
+
+    /// As [`change`](Self::change), with a change of contents in the log.
+    fn change_with<R>(
+        &self,
+        nodes: &[u64],
+        more: u64,
+        contents: Option<Event>,
+        change: impl FnOnce(&mut Tree) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
         let unchanged =
             nodes.iter().map(|node| Ok((*node, self.unchanged(*node)?))).collect::<Result<Vec<_>, Errno>>()?;
         let mut tree = self.tree.lock();
         self.usage.check(more)?;
-        let before = tree.bytes;
+        let (before, old) = (tree.bytes, self.shared.upper.is_some().then(|| tree.clone()));
         for (node, unchanged) in unchanged {
             if let Some(unchanged) = unchanged {
                 tree.adopt(node, unchanged);
             }
         }
-        let changed = change(&mut tree);
+        let mut changed = change(&mut tree);
         self.usage.settle(before, tree.bytes);
+        if let Some(old) = old {
+            let is_removal = more == 0 && contents.is_none();
+            let log = || contents.into_iter().chain(self.changed(&old, &tree)).collect();
+            changed = changed.and_then(|changed| self.log(is_removal, log).map(|()| changed));
+            if changed.is_err() {
+                self.usage.settle(tree.bytes, before);
+                *tree = old;
+            }
+        }
         changed
     }
 
@@ -376,7 +438,7 @@ impl State {
                 self.fill(&Open { inode, flags: OpenFlags::RDONLY, state }, at, part)
             }
         };
-        let source = Source { pool: &self.shared.pool, usage: &self.usage, base: &base };
+        let source = Source { pages: &self.shared.pages, usage: &self.usage, base: &base };
         let (own, counted) = self.own_contents(node, keep, source)?;
         let mut contents = own.state.write();
         let changed = change(&mut contents, source);
@@ -385,7 +447,8 @@ impl State {
             self.usage.give(counted.map_or(0, |before| contents.bytes().saturating_sub(before)));
         })?;
         let blocks = contents.blocks();
-        let attr = self.change(&[node], 0, |tree| {
+        let event = self.shared.upper.as_ref().map(|_| Event::contents(node, &own, &contents, false));
+        let attr = self.change_with(&[node], 0, event, |tree| {
             let changed = tree.node_mut(node)?;
             changed.touch(now);
             changed.attr.size = size(changed.attr.size, &done);
@@ -393,6 +456,7 @@ impl State {
             changed.contents = Some(own.clone());
             Ok(changed.attr)
         })?;
+        contents.logged();
         Ok((done, attr))
     }
 
@@ -400,6 +464,7 @@ impl State {
     fn own_contents(&self, node: u64, keep: u64, source: Source<'_>) -> Result<(Arc<File>, Option<u64>), Errno> {
         let current = self.current(node)?;
         let epoch = self.epoch.load(Relaxed);
+        let from = current.contents.as_ref().map(|file| file.epoch);
         let (contents, before) = match &current.contents {
             Some(file) if file.epoch == epoch => return Ok((file.clone(), None)),
             Some(file) => {
@@ -409,34 +474,10 @@ impl State {
             }
             None if current.base.is_none() => (Contents::default(), 0),
             None if self.shared.lower.is_fixed => (Contents::over(current.attr.size), 0),
-            None => (copy_of_base(current.attr.size.min(keep), source)?, 0),
+            None => (Contents::copy_of_base(current.attr.size.min(keep), source)?, 0),
         };
-        Ok((File::new(epoch, contents), Some(before)))
+        Ok((File::new(epoch, from, contents), Some(before)))
     }
-}
-
-/// Returns a copy of the first `len` bytes of the file of the base, which others may change.
-fn copy_of_base(len: u64, source: Source<'_>) -> Result<Contents, Errno> {
-    let mut contents = Contents::default();
-    let copied = copy_to(&mut contents, len, source);
-    copied.inspect_err(|_| source.usage.give(contents.bytes()))?;
-    Ok(contents)
-}
-
-fn copy_to(contents: &mut Contents, len: u64, source: Source<'_>) -> Result<(), Errno> {
-    const STEP: u64 = 1 << 20;
-    let mut buf = vec![0; len.min(STEP) as usize];
-    for at in (0..len).step_by(STEP as usize) {
-        let part = &mut buf[..(len - at).min(STEP) as usize];
-        (source.base)(at, part)?;
-        for (number, page) in part.chunks(sync::pages::PAGE).enumerate() {
-            // Holes stay holes.
-            if page.iter().any(|byte| *byte != 0) {
-                contents.write(at + number as u64 * crate::contents::PAGE_BYTES, page, source)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Returns the part of a buffer that lies within a file. `None`: nothing.

@@ -48,7 +48,7 @@ impl Fork {
     pub fn over(base: Context, is_fixed: bool) -> Result<Self, Errno> {
         let lower = Lower::new(base, is_fixed)?;
         let usage = Usage::new(ForkLimits::default(), (0, 0));
-        State::new(Arc::new(Shared::new(lower)), Tree::default(), usage, Parent::Base).map(Self::of)
+        State::new(Arc::new(Shared::new(lower)), Tree::default(), usage, Parent::Base, (0, 0)).map(Self::of)
     }
 
     /// Returns a new fork, which has the changes of this one. Calls that run at this moment are in it whole or not at all.
@@ -67,7 +67,7 @@ impl Fork {
         self.0.fork_origin(limits).map(Self::of)
     }
 
-    fn of(state: State) -> Self {
+    pub(crate) fn of(state: State) -> Self {
         let state = Arc::new(state);
         state.shared.add(&state);
         Self(state)

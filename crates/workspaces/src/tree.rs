@@ -89,6 +89,31 @@ impl Tree {
         self.put(KeyBuf::node(node).key(), Record::Node(Arc::new(new)));
     }
 
+    /// Sets or removes a record, as the log has it.
+    pub(crate) fn replay(&mut self, key: &[u8], record: Option<Record>) {
+        if let Some(Part::Node(number)) = Part::of(key) {
+            match &record {
+                Some(Record::Node(node)) if node.attr.nlink == 0 => drop(self.orphans.insert(number)),
+                _ => drop(self.orphans.remove(&number)),
+            }
+        }
+        match record {
+            Some(record) => {
+                if let Record::Entry(entry) = &record {
+                    self.serial = self.serial.max(entry.serial);
+                }
+                self.put(key.into(), record);
+            }
+            None => drop(self.take(key)),
+        }
+    }
+
+    /// Returns all nodes that have records.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
+        let records = self.map.range(Bound::<&[u8]>::Unbounded);
+        records.filter_map(|(_, record)| if let Record::Node(node) = record { Some(node) } else { None })
+    }
+
     /// Gives a node other extended attributes.
     pub(crate) fn set_xattrs(&mut self, node: u64, xattrs: Arc<Xattrs>, now: i64) -> Result<(), Errno> {
         let changed = self.node_mut(node)?;

@@ -8,6 +8,7 @@
 //! Two atomic numbers.
 
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use serde::{Deserialize, Serialize};
 use vfs::{Errno, StatFs};
 
 /// The most that a fork may use.
@@ -18,7 +19,7 @@ use vfs::{Errno, StatFs};
 /// let limits = ForkLimits { bytes: 64 << 20, ..ForkLimits::default() };
 /// assert!(limits.inodes > 0);
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ForkLimits {
     /// Bytes of contents that the fork has changed, and of its records.
     pub bytes: u64,

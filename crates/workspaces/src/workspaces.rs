@@ -10,12 +10,17 @@
 use crate::background::Background;
 use crate::commit::{Commit, CommitOptions};
 use crate::diff::Change;
+use crate::lower::Lower;
 use crate::publish::Recovered;
 use crate::store::Fork;
+use crate::upper::event::Name;
+use crate::upper::{Marks, UpperError, open};
 use crate::usage::ForkLimits;
 use core::fmt;
+use core::time::Duration;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::SystemTime;
 use vfs::{Base, Errno, Foreign, MountFlags, NAME_MAX, PathRef, UnmountFlags, Vfs};
 
@@ -33,6 +38,8 @@ pub enum WorkspaceError {
     BadName(String),
     /// Files of the fork are open.
     Busy(String),
+    /// Files of the base that the fork needs are missing.
+    Lost(String),
     /// A commit to the base runs, or was cut off.
     CutOff,
     /// The source cannot be changed, or the parent has no space.
@@ -56,6 +63,11 @@ impl fmt::Display for WorkspaceError {
             Self::Busy(name) => {
                 write!(f, "{}: files of the fork are open (close them, or use --lazy)", Foreign::of(name))
             }
+            Self::Lost(name) => write!(
+                f,
+                "{}: another program has removed or replaced files of the source that the fork needs (copy your changes, discard it)",
+                Foreign::of(name)
+            ),
             Self::CutOff => f.write_str(
                 "another commit to the source runs, or was cut off (wait; or mount the source again, which ends it)",
             ),
@@ -114,6 +126,8 @@ pub struct ForkOptions {
     pub of_origin: bool,
 }
 
+type Forks = BTreeMap<String, Kept>;
+
 struct Kept {
     fork: Fork,
     parent: String,
@@ -154,8 +168,10 @@ impl Drop for Ended {
 pub struct Workspaces {
     tree: Vfs,
     trunk: Fork,
-    forks: Mutex<BTreeMap<String, Kept>>,
+    forks: Mutex<Forks>,
     freeing: Background,
+    /// Of a directory that keeps the forks.
+    marks: Option<Marks>,
 }
 
 impl fmt::Debug for Workspaces {
@@ -170,12 +186,38 @@ impl Workspaces {
     /// # Errors
     /// The errors of the base's root directory.
     pub fn over(base: vfs::Context, is_fixed: bool) -> Result<Self, Errno> {
-        let (trunk, tree) = (Fork::over(base, is_fixed)?, Vfs::new(ramfs::RamFs::new()));
+        Self::of(Fork::over(base, is_fixed)?, None)
+    }
+
+    /// Returns a tree with the forks that a directory of the host keeps, which may be missing or empty. Each change of a fork is in the
+    /// directory before the call returns; `fsync(2)`, the drop, and every five seconds make it durable. A fork that needs a file
+    /// of the base that another program has removed or replaced meanwhile is read-only; [`Workspaces::lost`] returns it.
+    ///
+    /// # Errors
+    /// See [`UpperError`].
+    pub fn durable(base: vfs::Context, is_fixed: bool, dir: &Path) -> Result<Self, UpperError> {
+        let failed = |errno| UpperError::Failed(dir.into(), errno);
+        let (trunk, opened) = open(dir, Lower::new(base, is_fixed).map_err(failed)?)?;
+        let marks = Marks::start(trunk.shared.clone()).map_err(failed)?;
+        let spaces = Self::of(Fork::of(trunk), Some(marks)).map_err(failed)?;
+        for state in opened {
+            let Some(name) = state.name.lock().clone() else { continue };
+            let made = SystemTime::UNIX_EPOCH + Duration::from_nanos(name.made.unsigned_abs());
+            let kept = Kept { fork: Fork(state), parent: name.parent, made };
+            spaces
+                .show(&mut spaces.forks.lock(), &name.name, kept, name.is_read_only || name.is_lost)
+                .map_err(failed)?;
+        }
+        Ok(spaces)
+    }
+
+    fn of(trunk: Fork, marks: Option<Marks>) -> Result<Self, Errno> {
+        let tree = Vfs::new(ramfs::RamFs::new());
         let context = tree.context();
         context.mkdir(Base::CWD, b"/base", 0o755)?;
         context.mkdir(Base::CWD, b"/w", 0o711)?;
         context.mount(trunk.file_system(), Base::CWD, b"/base", MountFlags::RDONLY)?;
-        Ok(Self { tree, trunk, forks: Mutex::default(), freeing: Background::default() })
+        Ok(Self { tree, trunk, forks: Mutex::default(), freeing: Background::default(), marks })
     }
 
     /// Returns the tree.
@@ -204,12 +246,12 @@ impl Workspaces {
         } else {
             (self.tree_of(from)?.fork(options.limits)?, from.into())
         };
-        let read_only = if options.is_read_only { MountFlags::RDONLY } else { MountFlags::empty() };
-        self.add(name, Kept { fork, parent, made: SystemTime::now() }, read_only)
+        let is_lost = self.tree_of(from)?.0.is_lost();
+        self.add(name, Kept { fork, parent, made: SystemTime::now() }, (options.is_read_only, is_lost))
     }
 
     /// Mounts a new fork.
-    fn add(&self, name: &str, kept: Kept, flags: MountFlags) -> Result<(), WorkspaceError> {
+    fn add(&self, name: &str, kept: Kept, (is_read_only, is_lost): (bool, bool)) -> Result<(), WorkspaceError> {
         let is_name = !name.is_empty() && name.len() <= NAME_MAX && !name.contains(['/', '\0']);
         if !is_name || matches!(name, "." | ".." | BASE) {
             return Err(WorkspaceError::BadName(name.into()));
@@ -218,15 +260,30 @@ impl Workspaces {
         if forks.contains_key(name) {
             return Err(WorkspaceError::Exists(name.into()));
         }
+        let made = kept.made.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let (made, parent) = (i64::try_from(made).unwrap_or(i64::MAX), kept.parent.clone());
+        kept.fork.0.keep(Name { name: name.into(), parent, made, is_read_only, is_lost })?;
+        Ok(self.show(&mut forks, name, kept, is_read_only || is_lost)?)
+    }
+
+    /// Mounts a fork.
+    fn show(&self, forks: &mut Forks, name: &str, kept: Kept, is_read_only: bool) -> Result<(), Errno> {
         let (at, context) = (at(name), self.tree.context());
         match context.mkdir(Base::CWD, &at, 0o755) {
             Ok(()) | Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(errno.into()),
+            Err(errno) => return Err(errno),
         }
-        let flags = flags.union(MountFlags::NOSUID).union(MountFlags::NODEV);
+        let read_only = if is_read_only { MountFlags::RDONLY } else { MountFlags::empty() };
+        let flags = read_only.union(MountFlags::NOSUID).union(MountFlags::NODEV);
         context.mount(kept.fork.file_system(), Base::CWD, &at, flags)?;
         forks.insert(name.into(), kept);
         Ok(())
+    }
+
+    /// Returns the forks that need files of the base that are missing.
+    #[must_use]
+    pub fn lost(&self) -> Vec<String> {
+        self.forks.lock().iter().filter(|(_, kept)| kept.fork.0.is_lost()).map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns the changes of a fork since it was made.
@@ -257,6 +314,9 @@ impl Workspaces {
     /// [`WorkspaceError::NotCommitted`].
     pub fn commit(&self, name: &str, options: CommitOptions) -> Result<Commit, WorkspaceError> {
         let (fork, parent) = self.get(name)?;
+        if fork.0.is_lost() {
+            return Err(WorkspaceError::Lost(name.into()));
+        }
         // Another fork may have the name of the parent now, and programs may use the parent after it was discarded.
         if parent != BASE && !self.get(&parent)?.0.is_parent_of(&fork) {
             return Err(WorkspaceError::Missing(parent));
@@ -286,6 +346,11 @@ impl Workspaces {
         Ok(fork.roll_back(to.as_ref())?)
     }
 
+    #[cfg(test)]
+    pub(crate) fn fork_for_tests(&self, name: &str) -> Fork {
+        self.get(name).expect("a fork").0
+    }
+
     /// Returns a fork, and the name of its parent.
     fn get(&self, name: &str) -> Result<(Fork, String), WorkspaceError> {
         let forks = self.forks.lock();
@@ -309,6 +374,7 @@ impl Workspaces {
         // A front end's kernel holds names that no program uses.
         context.unmount(Base::CWD, &at, UnmountFlags::DETACH)?;
         context.rmdir(Base::CWD, &at)?;
+        kept.fork.0.forget();
         let of = forks.remove(name).map(|kept| (kept, root));
         self.freeing.free(Ended { of, tree: self.tree.clone() });
         Ok(())
@@ -331,6 +397,22 @@ impl Workspaces {
     }
 }
 
+impl Drop for Workspaces {
+    /// Ends the mounts of forks that a directory keeps, so that the directory is closed, unless files are open.
+    fn drop(&mut self) {
+        // The last mark comes first: the pages of the forks that end here are still in use.
+        if self.marks.take().is_some() {
+            let (context, mut forks) = (self.tree.context(), self.forks.lock());
+            for at in forks.keys().map(|name| at(name)).chain([b"/base".to_vec()]) {
+                let _ = context.unmount(Base::CWD, &at, UnmountFlags::DETACH);
+            }
+            forks.clear();
+            self.freeing.wait();
+            self.tree.barrier();
+        }
+    }
+}
+
 /// Returns the path of a fork in the tree.
 fn at(name: &str) -> Vec<u8> {
     [b"/w/", name.as_bytes()].concat()
@@ -339,6 +421,7 @@ fn at(name: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::Pages;
     use std::sync::Arc;
     use std::sync::mpsc::{Receiver, channel};
     use vfs::{Context, OpenFlags};
@@ -361,7 +444,11 @@ mod tests {
     #[test]
     fn a_discarded_fork_is_freed_but_for_open_files() {
         let spaces = Workspaces::over(Vfs::new(ramfs::RamFs::new()).context(), true).unwrap();
-        let (context, pages) = (spaces.tree().context(), || spaces.trunk.0.shared.pool.stats().live);
+        let pages = || match &spaces.trunk.0.shared.pages {
+            Pages::Memory(pool) => pool.stats().live,
+            Pages::Disk(_) => 0,
+        };
+        let context = spaces.tree().context();
         spaces.fork(BASE, "a", ForkLimits::default()).unwrap();
         for number in 0..500 {
             drop(write(&context, format!("/w/a/{number}").as_bytes()));

@@ -7,6 +7,7 @@ mod documents;
 mod fixture;
 mod hanging;
 mod hostile;
+mod kept;
 mod monitoring;
 mod objects;
 mod options;

@@ -121,10 +121,10 @@ impl<'s> Staging<'s> {
         {
             return Err(Errno::ESTALE);
         }
-        for (at, page) in contents.pages_below(node.attr.size) {
+        contents.pages_below(node.attr.size, |at, page| {
             let len = (node.attr.size - at).min(page.len() as u64) as usize;
-            write_all(to, at, &page[..len])?;
-        }
+            write_all(to, at, &page[..len])
+        })?;
         to.set_len(node.attr.size)
     }
 

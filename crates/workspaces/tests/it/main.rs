@@ -2,6 +2,7 @@
 
 mod changes;
 mod commits;
+mod durable;
 mod lookups;
 mod memory;
 mod model;

@@ -191,7 +191,7 @@ fn serve(dir: &Path, name: &str) -> Result<Server, TrialError> {
     let SourceAndSettings { source, mut settings } = Source::parse(dir.as_os_str(), &[options], false)?;
     let mut handles = Handles::default();
     let tree = source.open(&mut handles)?;
-    let forks = Forks::over(&tree, false, Some(dir.into()))?;
+    let forks = Forks::over(&tree, false, Some(dir.into()), None)?;
     if let Reply::Refused { error } = forks.done(Request::fork(BASE, name)) {
         return Err(WorkspacesError::Refused(error).into());
     }

@@ -1,0 +1,188 @@
+//! The events in the log of a directory: the changes of forks, in order.
+//!
+//! # What it is
+//! A batch of events is one change: after a crash it is there whole or not at all. A change of a tree is the difference of two
+//! trees, whatever call made it. A node that has a file of the base behind it has the path of this file when the node gets its
+//! first record, and [`SavedBase::Same`] later.
+
+use crate::contents::{Contents, File};
+use crate::lower::Lower;
+use crate::page::Page;
+use crate::record::{Covered, Entry, Key, Node, Part, Record, Stamp, Xattrs};
+use crate::tree::Tree;
+use crate::usage::ForkLimits;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use vfs::Attr;
+
+/// One event; see the [module documentation](self).
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// A file of the base whose inode number is too large has this number in the forks.
+    Number { ino: u64, node: u64 },
+    /// A new fork, which begins as the fork `like`, or as that one began. Its parent is `from`.
+    Begin { fork: u64, from: u64, like: u64, of_origin: bool, limits: ForkLimits },
+    /// The fork has a name.
+    Name { fork: u64, name: Name },
+    /// Records of a fork, or of its origin, that have changed. `None`: they are removed.
+    Tree { fork: u64, of_origin: bool, changes: Vec<(Vec<u8>, Option<Saved>)> },
+    /// Contents that have changed.
+    Contents(SavedContents),
+    /// The tree of the fork becomes its origin; in an image (`is_new` is false), the origin becomes its tree.
+    Settle { fork: u64, at: i64, is_new: bool },
+    /// A commit has moved a file of the base.
+    Moved { from: Vec<u8>, to: Vec<u8> },
+    /// The fork has ended.
+    End { fork: u64 },
+    /// All that is before this offset of the same log is durable. The last event of an image.
+    Mark { upto: u64 },
+}
+
+/// The name of a fork, and how it is shown.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Name {
+    pub(crate) name: String,
+    /// The name of the fork that it was made from.
+    pub(crate) parent: String,
+    /// Nanoseconds since the epoch.
+    pub(crate) made: i64,
+    pub(crate) is_read_only: bool,
+    /// Whether files of the base that the fork needs are missing.
+    pub(crate) is_lost: bool,
+}
+
+/// A record.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Saved {
+    Node(Box<SavedNode>),
+    Entry(Entry),
+    Whiteout(Covered),
+    Listed(Vec<u8>),
+    Place(u64, Vec<u8>),
+}
+
+/// The file of the base behind a node.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum SavedBase {
+    None,
+    /// As in the record before this one.
+    Same,
+    /// Its path from the root of the base.
+    Path(Vec<u8>),
+}
+
+/// A [`Node`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SavedNode {
+    /// Mode, links, user, group, device.
+    numbers: [u32; 5],
+    /// Size, blocks.
+    sizes: [u64; 2],
+    /// Of the last access, change of the contents, change of the inode.
+    times: [i64; 3],
+    birth: Option<i64>,
+    pub(crate) base: SavedBase,
+    pub(crate) stamp: Option<Stamp>,
+    is_unnamed: bool,
+    link_body: Option<Vec<u8>>,
+    xattrs: Option<Xattrs>,
+    /// The epoch of the contents.
+    pub(crate) contents: Option<u64>,
+}
+
+/// The changed pages of a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SavedContents {
+    pub(crate) node: u64,
+    pub(crate) epoch: u64,
+    /// The epoch of the contents that these are a copy of, if the log has not had them yet.
+    pub(crate) from: Option<u64>,
+    pub(crate) shown: u64,
+    /// The slots of the pages: `None` where the base shows through, `Some(None)` for zeros.
+    pub(crate) pages: Vec<(u64, Option<Option<u64>>)>,
+}
+
+impl Event {
+    /// Returns the changes that lead from one tree of a fork to another. `None`: there are none.
+    pub(crate) fn tree(lower: &Lower, (fork, of_origin): (u64, bool), old: &Tree, new: &Tree) -> Option<Self> {
+        let changed = new.map.diff(&old.map, Record::is_same);
+        let saved = |(key, new, old): (&Key, Option<&Record>, Option<&Record>)| {
+            (key.to_vec(), new.map(|record| Saved::of(lower, record, old)))
+        };
+        let changes: Vec<_> = changed.map(saved).collect();
+        (!changes.is_empty()).then_some(Self::Tree { fork, of_origin, changes })
+    }
+
+    /// Returns the pages of a file that have changed. `all`: all pages.
+    pub(crate) fn contents(node: u64, file: &File, contents: &Contents, all: bool) -> Self {
+        let saved = |page: Option<Option<&Arc<Page>>>| page.map(|page| page.and_then(|page| page.slot()));
+        let pages = if all {
+            contents.pages().map(|(number, page)| (number, saved(Some(page)))).collect()
+        } else {
+            contents.unlogged().iter().map(|changed| (changed.number, saved(contents.page(changed.number)))).collect()
+        };
+        let from = file.from.filter(|_| !all);
+        Self::Contents(SavedContents { node, epoch: file.epoch, from, shown: contents.shown_len(), pages })
+    }
+}
+
+impl Saved {
+    fn of(lower: &Lower, record: &Record, old: Option<&Record>) -> Self {
+        match record {
+            Record::Node(node) => {
+                let old = if let Some(Record::Node(old)) = old { Some(&**old) } else { None };
+                Self::Node(Box::new(SavedNode::of(lower, node, old)))
+            }
+            Record::Entry(entry) => Self::Entry(*entry),
+            Record::Whiteout(covered) => Self::Whiteout(*covered),
+            Record::Listed(name) => Self::Listed(name.to_vec()),
+            Record::Place(dir, name) => Self::Place(*dir, name.to_vec()),
+        }
+    }
+}
+
+impl SavedNode {
+    fn of(lower: &Lower, node: &Node, old: Option<&Node>) -> Self {
+        let attr = &node.attr;
+        let base = match (&node.base, old.and_then(|old| old.base.as_ref())) {
+            (None, _) => SavedBase::None,
+            (Some(base), Some(old)) if Arc::ptr_eq(base, old) => SavedBase::Same,
+            (Some(base), _) => SavedBase::Path(lower.path(base)),
+        };
+        Self {
+            numbers: [attr.mode, attr.nlink, attr.uid, attr.gid, attr.rdev],
+            sizes: [attr.size, attr.blocks],
+            times: [attr.atime, attr.mtime, attr.ctime],
+            birth: node.birth,
+            base,
+            stamp: node.stamp,
+            is_unnamed: node.is_unnamed,
+            link_body: node.link_body.as_ref().map(|body| body.to_vec()),
+            xattrs: node.xattrs.as_ref().map(|xattrs| (**xattrs).clone()),
+            contents: node.contents.as_ref().map(|file| file.epoch),
+        }
+    }
+
+    /// Returns the node of a number, without its contents and the file of the base.
+    pub(crate) fn node(self, ino: u64) -> Node {
+        let ([mode, nlink, uid, gid, rdev], [size, blocks], [atime, mtime, ctime]) =
+            (self.numbers, self.sizes, self.times);
+        Node {
+            attr: Attr { ino, mode, nlink, uid, gid, rdev, size, blocks, atime, mtime, ctime },
+            birth: self.birth,
+            base: None,
+            stamp: self.stamp,
+            is_unnamed: self.is_unnamed,
+            link_body: self.link_body.map(Arc::from),
+            xattrs: self.xattrs.map(Arc::new),
+            contents: None,
+        }
+    }
+}
+
+/// Returns the number of the node of a key.
+pub(crate) fn node_of(key: &[u8]) -> Option<u64> {
+    Some(match Part::of(key)? {
+        Part::Node(node) | Part::Place(node) | Part::Name(node, _) | Part::Serial(node, _) => node,
+    })
+}

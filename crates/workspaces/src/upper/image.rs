@@ -1,0 +1,186 @@
+//! An image: all forks of a store in one file, by which the log begins anew.
+//!
+//! # What it is
+//! The trees of the forks at one moment, at which the next log begins. A fork is written as its difference from an earlier one of the
+//! image, so that the two share the parts of their maps after a start, as before. A durable image gets its name last:
+//! before that a start reads the older image and the logs.
+
+use super::event::{Event, Name};
+use super::log::Log;
+use super::{Upper, errno};
+use crate::record::{Node, Part, Record};
+use crate::state::Shared;
+use crate::tree::Tree;
+use core::time::Duration;
+use std::collections::HashSet;
+use std::fs::{File, read_dir, remove_file, rename};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vfs::Errno;
+
+/// How long changes may wait for an image that waits for other changes to end.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Changes of a batch.
+const CHANGES: usize = 4096;
+
+/// A fork, as it is in the image.
+pub(super) struct Taken {
+    fork: u64,
+    from: u64,
+    limits: crate::usage::ForkLimits,
+    name: Option<Name>,
+    tree: Tree,
+    origin: Tree,
+    settled: i64,
+}
+
+/// Returns the paths of the image and of the log of a number.
+pub(super) fn paths(dir: &Path, number: u64) -> [PathBuf; 2] {
+    ["image", "log"].map(|name| dir.join(format!("{name}-{number}")))
+}
+
+/// Makes the names in a directory durable.
+pub(super) fn sync_dir(dir: &Path) -> Result<(), Errno> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(errno)
+}
+
+impl Upper {
+    /// Writes an image, and begins a new log. Does nothing if a long call makes a change at this moment.
+    ///
+    /// # Errors
+    /// `ENOSPC`; the directory's.
+    pub(crate) fn image(&self, shared: &Shared) -> Result<(), Errno> {
+        let _one = self.marking.lock();
+        let (taken, number) = {
+            let Some(_paused) = self.pause.try_write_for(PATIENCE) else { return Ok(()) };
+            let mut writing = self.log.lock();
+            let number = writing.number + 1;
+            let next = Log::create(&paths(&self.dir, number)[1])?;
+            sync_dir(&self.dir)?;
+            let old = core::mem::replace(&mut writing.log, next);
+            writing.before += old.len;
+            writing.number = number;
+            writing.unmarked.push(old.file);
+            drop(writing);
+            (take(shared), number)
+        };
+        // The image has pages that no mark covers.
+        let wanted = self.log.lock().end();
+        self.mark_up_to(wanted.max(1))?;
+        write(&self.dir, number, shared, &taken)
+    }
+}
+
+/// Removes the other images and logs.
+fn remove_others(dir: &Path, number: u64) {
+    let keep = paths(dir, number);
+    let entries = read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_other = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        (name.starts_with("image") || name.starts_with("log-")) && !keep.contains(path)
+    };
+    // An error: the next image removes them.
+    entries.filter(is_other).for_each(|path| drop(remove_file(path)));
+}
+
+/// Returns the forks as they are now. The next write to a file copies its contents first.
+pub(super) fn take(shared: &Shared) -> Vec<Taken> {
+    let taken = |state: Arc<crate::state::State>| {
+        state.begin_epoch();
+        Taken {
+            fork: state.id,
+            from: state.from,
+            limits: state.usage.limits(),
+            name: state.name.lock().clone(),
+            tree: state.tree.lock().clone(),
+            origin: state.origin(),
+            settled: state.settled.load(prim::atomic::Ordering::Relaxed),
+        }
+    };
+    let mut all: Vec<Taken> = shared.all().into_iter().filter(|state| state.id > 0).map(taken).collect();
+    all.sort_by_key(|taken| taken.fork);
+    all
+}
+
+/// Writes an image, and removes the older files.
+pub(super) fn write(dir: &Path, number: u64, shared: &Shared, taken: &[Taken]) -> Result<(), Errno> {
+    let path = dir.join("image.new");
+    fill(&path, shared, taken).inspect_err(|_| drop(remove_file(&path)))?;
+    rename(&path, &paths(dir, number)[0]).map_err(errno)?;
+    sync_dir(dir)?;
+    remove_others(dir, number);
+    Ok(())
+}
+
+/// Writes an image to a file, durably.
+fn fill(path: &Path, shared: &Shared, taken: &[Taken]) -> Result<(), Errno> {
+    let mut image = Image { log: Log::create(path)?, shared, seen: HashSet::new() };
+    image.numbers()?;
+    for (index, fork) in taken.iter().enumerate() {
+        image.fork(fork, &taken[..index])?;
+    }
+    image.log.append(&[Event::Mark { upto: 0 }])?;
+    image.log.file.sync_all().map_err(errno)
+}
+
+struct Image<'i> {
+    log: Log,
+    shared: &'i Shared,
+    /// Contents that are in the image.
+    seen: HashSet<(u64, u64)>,
+}
+
+impl Image<'_> {
+    fn numbers(&mut self) -> Result<(), Errno> {
+        let numbers = self.shared.lower.numbers();
+        let events: Vec<Event> = numbers.into_iter().map(|(ino, node)| Event::Number { ino, node }).collect();
+        self.log.append(&events)
+    }
+
+    fn fork(&mut self, taken: &Taken, before: &[Taken]) -> Result<(), Errno> {
+        let Taken { fork, from, limits, name, tree, origin, settled } = taken;
+        // A sibling began as it did; the parent has the tree that it began with, and changes since.
+        let sibling = before.iter().rev().find(|other| other.from == *from).map(|other| (other, &other.origin));
+        let like =
+            sibling.or_else(|| before.iter().find(|other| other.fork == *from).map(|other| (other, &other.tree)));
+        let none = Tree::default();
+        let (like_fork, like_tree) = like.map_or((0, &none), |(other, tree)| (other.fork, tree));
+        let of_origin = sibling.is_some();
+        self.log.append(&[Event::Begin { fork: *fork, from: *from, like: like_fork, of_origin, limits: *limits }])?;
+        self.changes((*fork, true), like_tree, origin)?;
+        self.log.append(&[Event::Settle { fork: *fork, at: *settled, is_new: false }])?;
+        self.changes((*fork, false), origin, tree)?;
+        match name.clone() {
+            Some(name) => self.log.append(&[Event::Name { fork: *fork, name }]),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the difference of two trees, and the contents that only the second has.
+    fn changes(&mut self, of: (u64, bool), old: &Tree, new: &Tree) -> Result<(), Errno> {
+        for (key, record, _) in new.map.diff(&old.map, Record::is_same) {
+            if let (Some(Part::Node(number)), Some(Record::Node(node))) = (Part::of(key), record) {
+                self.contents(number, node)?;
+            }
+        }
+        let Some(Event::Tree { fork, of_origin, mut changes }) = Event::tree(&self.shared.lower, of, old, new) else {
+            return Ok(());
+        };
+        while !changes.is_empty() {
+            let rest = changes.split_off(changes.len().min(CHANGES));
+            self.log.append(&[Event::Tree { fork, of_origin, changes }])?;
+            changes = rest;
+        }
+        Ok(())
+    }
+
+    fn contents(&mut self, number: u64, node: &Node) -> Result<(), Errno> {
+        match &node.contents {
+            Some(file) if self.seen.insert((number, file.epoch)) => {
+                self.log.append(&[Event::contents(number, file, &file.state.read(), true)])
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The log of a directory: batches of events in a file, each with its length and checksum.
+//!
+//! # What it is
+//! | bytes | of a batch |
+//! |---|---|
+//! | 4 | the length of the events, little-endian |
+//! | 4 | their CRC-32 |
+//! | then | the events, by `postcard` |
+//!
+//! The end of a log is where a batch is cut, or has another checksum: a crash cut it.
+
+use super::event::Event;
+use super::{errno, open_file};
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use vfs::Errno;
+
+const HEAD: usize = 8;
+
+/// Bytes for removals and marks, if the file system is full: some thousands of them.
+const RESERVE: u64 = 1 << 20;
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) file: Arc<File>,
+    pub(crate) len: u64,
+    /// Up to where the file has space.
+    reserved: u64,
+}
+
+/// A batch that was read, with the offset behind it.
+pub(crate) struct Batch {
+    pub(crate) events: Vec<Event>,
+    pub(crate) end: u64,
+}
+
+impl Log {
+    /// Makes a new log.
+    pub(crate) fn create(path: &Path) -> Result<Self, Errno> {
+        Ok(Self { file: Arc::new(open_file(path, true)?), len: 0, reserved: 0 })
+    }
+
+    /// Makes sure that removals and marks have space, also if the file system is full.
+    ///
+    /// # Errors
+    /// `ENOSPC`; the directory's.
+    pub(crate) fn reserve(&mut self) -> Result<(), Errno> {
+        if self.reserved < self.len + RESERVE {
+            let more = self.len + 2 * RESERVE - self.reserved;
+            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.reserved, more) {
+                Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => self.reserved += more,
+                Err(error) => return Err(Errno::from_raw(error.raw_os_error())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a batch. After an error the log is as before.
+    ///
+    /// # Errors
+    /// `ENOSPC`; the directory's.
+    pub(crate) fn append(&mut self, events: &[Event]) -> Result<(), Errno> {
+        let events = postcard::to_allocvec(events).map_err(|_| Errno::EIO)?;
+        let len = u32::try_from(events.len()).map_err(|_| Errno::EFBIG)?;
+        let mut batch = Vec::with_capacity(HEAD + events.len());
+        batch.extend_from_slice(&len.to_le_bytes());
+        batch.extend_from_slice(&crc32fast::hash(&events).to_le_bytes());
+        batch.extend_from_slice(&events);
+        if let Err(error) = self.file.write_all_at(&batch, self.len) {
+            // The next batch is written over the part of this one, whose checksum is wrong.
+            let _ = self.file.set_len(self.len);
+            return Err(errno(error));
+        }
+        self.len += batch.len() as u64;
+        Ok(())
+    }
+}
+
+/// Returns the batches of a log, and whether its end was cut.
+///
+/// # Errors
+/// The directory's.
+pub(crate) fn read(path: &Path) -> Result<(Vec<Batch>, bool), Errno> {
+    let bytes = std::fs::read(path).map_err(errno)?;
+    let (mut batches, mut at) = (Vec::new(), 0);
+    while let Some((events, end)) = batch(&bytes, at) {
+        batches.push(Batch { events, end: end as u64 });
+        at = end;
+    }
+    Ok((batches, at < bytes.len()))
+}
+
+/// Returns the events of the batch at an offset, and its end.
+fn batch(bytes: &[u8], at: usize) -> Option<(Vec<Event>, usize)> {
+    let rest = bytes.get(at..)?;
+    let (len, rest) = rest.split_first_chunk()?;
+    let (crc, rest) = rest.split_first_chunk()?;
+    let len = u32::from_le_bytes(*len) as usize;
+    let events = rest.get(..len).filter(|events| crc32fast::hash(events) == u32::from_le_bytes(*crc))?;
+    Some((postcard::from_bytes(events).ok()?, at + HEAD + len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_ends_where_it_was_cut_or_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut log = Log::create(&path).unwrap();
+        let ends: Vec<u64> = (0..4)
+            .map(|fork| {
+                log.append(&[Event::End { fork }, Event::Mark { upto: fork }]).unwrap();
+                log.len
+            })
+            .collect();
+        let whole = std::fs::read(&path).unwrap();
+        let found = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let (batches, is_cut) = read(&path).unwrap();
+            assert!(batches.iter().all(|batch| batch.events.len() == 2));
+            (batches.iter().map(|batch| batch.end).collect::<Vec<_>>(), is_cut)
+        };
+        assert_eq!(found(&whole), (ends.clone(), false));
+        for len in 0..whole.len() {
+            let complete: Vec<u64> = ends.iter().copied().filter(|end| *end <= len as u64).collect();
+            let is_cut = complete.last().copied().unwrap_or(0) < len as u64;
+            assert_eq!(found(&whole[..len]), (complete, is_cut), "cut at {len}");
+        }
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x40;
+            let before: Vec<u64> = ends.iter().copied().filter(|end| *end <= at as u64).collect();
+            assert_eq!(found(&damaged), (before, true), "damaged at {at}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The start with a directory: its format, its lock, and the forks that it has.
+
+use super::event::{Event, Name};
+use super::image::{paths, sync_dir, take, write as write_image};
+use super::log::{Log, read};
+use super::replay::{Replay, SavedFork, used_by};
+use super::slots::Slots;
+use super::{Upper, Writing, errno, open_file};
+use crate::lower::Lower;
+use crate::page::Pages;
+use crate::state::{Parent, Shared, State};
+use crate::usage::Usage;
+use core::fmt;
+use parking_lot::Mutex;
+use prim::atomic::Ordering::Relaxed;
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, TryLockError, read_dir, read_to_string, rename, write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use vfs::{Errno, Foreign};
+
+const VERSION: &str = "lightfoot-upper 1";
+
+/// Why a directory cannot keep the forks of a base.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum UpperError {
+    /// Another process has it open.
+    Used(PathBuf),
+    /// It has other files, or forks in a newer format.
+    NotUpper(PathBuf),
+    /// It has the forks of another base.
+    OtherBase(PathBuf),
+    /// This file is damaged.
+    Damaged(PathBuf),
+    /// It cannot be read or written, or the base cannot.
+    Failed(PathBuf, Errno),
+}
+
+impl fmt::Display for UpperError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Used(path)
+        | Self::NotUpper(path)
+        | Self::OtherBase(path)
+        | Self::Damaged(path)
+        | Self::Failed(path, _)) = self;
+        write!(f, "{}: ", Foreign::of(path))?;
+        match self {
+            Self::Used(_) => f.write_str("another mount keeps its forks here (unmount it, or use another directory)"),
+            Self::NotUpper(_) => f.write_str("has other files, or forks of a newer version (use an empty directory)"),
+            Self::OtherBase(_) => {
+                f.write_str("has the forks of another directory (mount that one, or use an empty directory)")
+            }
+            Self::Damaged(_) => {
+                f.write_str("the forks cannot be read (restore the directory from a copy, or use an empty one)")
+            }
+            Self::Failed(_, errno) => write!(f, "{errno} (use a directory that you may write)"),
+        }
+    }
+}
+
+impl core::error::Error for UpperError {}
+
+/// A directory that is being opened.
+struct Opening<'o> {
+    dir: &'o Path,
+    lower: Lower,
+}
+
+/// Opens a directory, which may be missing or empty. Returns the trunk, and the forks.
+///
+/// # Errors
+/// See [`UpperError`].
+pub(crate) fn open(dir: &Path, lower: Lower) -> Result<(State, Vec<Arc<State>>), UpperError> {
+    Opening { dir, lower }.open()
+}
+
+impl Opening<'_> {
+    fn failed(&self, errno: Errno) -> UpperError {
+        UpperError::Failed(self.dir.into(), errno)
+    }
+
+    fn open(self) -> Result<(State, Vec<Arc<State>>), UpperError> {
+        let io = |error| self.failed(errno(error));
+        DirBuilder::new().recursive(true).mode(0o700).create(self.dir).map_err(io)?;
+        let (dir, lock) = (self.dir.to_path_buf(), self.lock()?);
+        let boot = read_to_string("/proc/sys/kernel/random/boot_id").map_err(io)?;
+        let format = self.format().map_err(|errno| self.failed(errno))?;
+        let is_same_boot = self.check(&format, boot.trim())?;
+        let pages = open_file(&self.dir.join("pages"), false).map_err(|errno| self.failed(errno))?;
+        let slots = Slots::new(pages);
+        let mut replay = Replay::new(&self.lower, &slots);
+        let (number, logs) = self.read(&mut replay, is_same_boot)?;
+        let unused = replay.end();
+        let (next, forks) = (replay.next, core::mem::take(&mut replay.forks));
+        drop(replay);
+        let failed = |errno| UpperError::Failed(dir.clone(), errno);
+        let log = Log::create(&paths(&dir, number)[1]).map_err(failed)?;
+        let writing = Mutex::new(Writing { log, number, before: 0, marked: 0, unmarked: logs });
+        let (pause, marking, numbers) = Default::default();
+        let upper =
+            Upper { dir: dir.clone(), slots: slots.clone(), pause, marking, log: writing, numbers, _lock: lock };
+        let shared = Arc::new(Shared::over(self.lower, Pages::Disk(slots.clone()), Some(upper), next));
+        let trunk = State::new(
+            shared.clone(),
+            Default::default(),
+            Usage::new(Default::default(), (0, 0)),
+            Parent::Base,
+            (0, 0),
+        );
+        let trunk = trunk.map_err(failed)?;
+        let forks = restore(&shared, forks).map_err(failed)?;
+        // On a full disk the older image and logs stay.
+        let marked = shared.upper.as_ref().map_or(Ok(()), |upper| upper.mark_up_to(1));
+        match write_image(&dir, number, &shared, &take(&shared)) {
+            Err(Errno::ENOSPC) => marked,
+            written => written,
+        }
+        .map_err(failed)?;
+        slots.end_mark(unused, true);
+        let format = format!("{format}\nboot {}\n", boot.trim());
+        let new = dir.join("format.new");
+        let written = write(&new, format)
+            .and_then(|()| File::open(&new)?.sync_all())
+            .and_then(|()| rename(&new, dir.join("format")));
+        written.map_err(errno).and_then(|()| sync_dir(&dir)).map_err(failed)?;
+        Ok((trunk, forks))
+    }
+
+    fn lock(&self) -> Result<File, UpperError> {
+        let lock = open_file(&self.dir.join("lock"), false).map_err(|errno| self.failed(errno))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(lock),
+            Err(TryLockError::WouldBlock) => Err(UpperError::Used(self.dir.into())),
+            Err(TryLockError::Error(error)) => Err(self.failed(errno(error))),
+        }
+    }
+
+    /// Returns the format of this version, for this base.
+    fn format(&self) -> Result<String, Errno> {
+        let root = self.lower.root();
+        Ok(format!("{VERSION}\nbase {} {}", root.attr()?.ino, root.birth()?.unwrap_or(0)))
+    }
+
+    /// Returns whether the machine has run since the directory was last open.
+    fn check(&self, format: &str, boot: &str) -> Result<bool, UpperError> {
+        let Ok(found) = read_to_string(self.dir.join("format")) else {
+            // An earlier start may have been cut off.
+            let is_ours = |name: &std::ffi::OsStr| {
+                ["lock", "format.new", "pages", "image.new", "image-1", "log-1"].iter().any(|our| name == *our)
+            };
+            let mut names = read_dir(self.dir).map_err(|error| self.failed(errno(error)))?.flatten();
+            return if names.all(|entry| is_ours(&entry.file_name())) {
+                Ok(true)
+            } else {
+                Err(UpperError::NotUpper(self.dir.into()))
+            };
+        };
+        if found.lines().next() != Some(VERSION) {
+            return Err(UpperError::NotUpper(self.dir.into()));
+        }
+        let Some(rest) = found.strip_prefix(format) else { return Err(UpperError::OtherBase(self.dir.into())) };
+        Ok(rest.trim() == format!("boot {boot}"))
+    }
+
+    /// Reads the last image, and the logs since. Returns the number of the next, and these logs.
+    fn read(&self, replay: &mut Replay<'_>, is_same_boot: bool) -> Result<(u64, Vec<Arc<File>>), UpperError> {
+        let failed = |errno| self.failed(errno);
+        let numbers = |name: &str| {
+            let entries = read_dir(self.dir).map_err(errno)?.flatten();
+            let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_prefix(name)?.parse::<u64>().ok();
+            Ok(entries.filter_map(number).collect::<Vec<_>>())
+        };
+        let mut events = Vec::new();
+        let image = numbers("image-").map_err(failed)?.into_iter().max();
+        if let Some(number) = image {
+            let path = paths(self.dir, number)[0].clone();
+            let (batches, is_cut) = read(&path).map_err(failed)?;
+            let is_complete = batches.last().is_some_and(|batch| matches!(batch.events[..], [Event::Mark { .. }]));
+            if is_cut || !is_complete {
+                return Err(UpperError::Damaged(path));
+            }
+            events.extend(batches.into_iter().flat_map(|batch| batch.events));
+        }
+        let mut logs = numbers("log-").map_err(failed)?;
+        logs.retain(|number| image.is_some_and(|image| *number >= image));
+        logs.sort_unstable();
+        let mut read_logs = BTreeMap::new();
+        for number in &logs {
+            read_logs.insert(*number, read(&paths(self.dir, *number)[1]).map_err(failed)?.0);
+        }
+        let last_mark = read_logs.iter().rev().find_map(|(number, batches)| {
+            let marks = batches.iter().rev().flat_map(|batch| &batch.events);
+            marks
+                .filter_map(|event| if let Event::Mark { upto } = event { Some((*number, *upto)) } else { None })
+                .next()
+        });
+        let last = if is_same_boot { (u64::MAX, u64::MAX) } else { last_mark.unwrap_or((0, 0)) };
+        let mut files = Vec::new();
+        for (number, batches) in read_logs {
+            let durable = batches.into_iter().filter(|batch| (number, batch.end) <= last).collect::<Vec<_>>();
+            let file = open_file(&paths(self.dir, number)[1], false).map_err(failed)?;
+            // The next start must not find the others.
+            file.set_len(durable.last().map_or(0, |batch| batch.end)).map_err(|error| failed(errno(error)))?;
+            files.push(Arc::new(file));
+            events.extend(durable.into_iter().flat_map(|batch| batch.events));
+        }
+        replay.run(events);
+        Ok((logs.last().copied().max(image).unwrap_or(0) + 1, files))
+    }
+}
+
+/// Returns the forks of the directory as states.
+fn restore(shared: &Arc<Shared>, forks: BTreeMap<u64, SavedFork>) -> Result<Vec<Arc<State>>, Errno> {
+    let mut opened: Vec<Arc<State>> = Vec::new();
+    for (id, fork) in forks.into_iter().filter(|(id, _)| *id > 0) {
+        let parent = opened.iter().find(|state| state.id == fork.from).map(Arc::downgrade);
+        let parent = if fork.from == 0 { Parent::Trunk } else { Parent::Fork(parent.unwrap_or_else(Weak::new)) };
+        let usage = Usage::new(fork.limits, used_by(&fork.tree));
+        let state = State::new(shared.clone(), fork.tree, usage, parent, (id, fork.from))?;
+        let used = used_by(&fork.origin);
+        *state.origin.lock() = (fork.origin, used);
+        state.settled.store(fork.settled, Relaxed);
+        *state.name.lock() = fork.name.map(|name| Name { is_lost: fork.is_lost, ..name });
+        let state = Arc::new(state);
+        shared.add(&state);
+        opened.push(state);
+    }
+    Ok(opened)
+}

@@ -1,0 +1,202 @@
+//! From the log of a directory to the forks that it has.
+//!
+//! # What it is
+//! The batches are repeated in order, on real trees. So forks share the parts of their maps that they shared before. The files of the
+//! base are looked up by their paths; a fork that needs one that is not there any more is [lost](SavedFork::is_lost).
+
+use super::event::{Event, Name, Saved, SavedBase, SavedContents, SavedNode, node_of};
+use super::slots::Slots;
+use crate::contents::{Contents, File};
+use crate::lower::Lower;
+use crate::page::Page;
+use crate::record::{Key, MADE, Node, Record, Stamp};
+use crate::state::count;
+use crate::tree::Tree;
+use crate::usage::{ForkLimits, Usage};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use vfs::PathRef;
+
+/// A fork of the log.
+#[derive(Debug, Default)]
+pub(crate) struct SavedFork {
+    pub(crate) from: u64,
+    pub(crate) limits: ForkLimits,
+    pub(crate) name: Option<Name>,
+    pub(crate) tree: Tree,
+    pub(crate) origin: Tree,
+    pub(crate) settled: i64,
+    /// Whether a file of the base that it needs is not there any more.
+    pub(crate) is_lost: bool,
+}
+
+/// See the [module documentation](self).
+pub(crate) struct Replay<'r> {
+    lower: &'r Lower,
+    slots: &'r Arc<Slots>,
+    pages: HashMap<u64, Weak<Page>>,
+    contents: HashMap<(u64, u64), Arc<File>>,
+    /// The files of the base that later events move.
+    moves: VecDeque<(Vec<u8>, Vec<u8>)>,
+    /// The files of the base by path and inode number.
+    found: HashMap<(Vec<u8>, u64), Option<Arc<PathRef>>>,
+    pub(crate) numbers: Vec<(u64, u64)>,
+    pub(crate) forks: BTreeMap<u64, SavedFork>,
+    /// The next numbers of nodes, epochs and forks.
+    pub(crate) next: (u64, u64, u64),
+}
+
+impl<'r> Replay<'r> {
+    pub(crate) fn new(lower: &'r Lower, slots: &'r Arc<Slots>) -> Self {
+        // Fork 0 is the trunk.
+        let forks = BTreeMap::from([(0, SavedFork::default())]);
+        let (pages, contents, found, moves) = Default::default();
+        Self { lower, slots, pages, contents, moves, found, numbers: Vec::new(), forks, next: (MADE, 1, 1) }
+    }
+
+    /// Repeats all events.
+    pub(crate) fn run(&mut self, events: Vec<Event>) {
+        let moved = |event: &Event| match event {
+            Event::Moved { from, to } => Some((from.clone(), to.clone())),
+            _ => None,
+        };
+        self.moves = events.iter().filter_map(moved).collect();
+        events.into_iter().for_each(|event| self.event(event));
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Number { ino, node } => {
+                self.lower.number(ino, || node);
+                self.numbers.push((ino, node));
+                self.next.0 = self.next.0.max(node + 1);
+            }
+            Event::Begin { fork, from, like, of_origin, limits } => {
+                self.next.2 = self.next.2.max(fork + 1);
+                let Some(like) = self.forks.get(&like) else { return };
+                let (tree, _) = if of_origin { like.origin.fork() } else { like.tree.fork() };
+                let origin = tree.clone();
+                self.forks.insert(fork, SavedFork { from, limits, tree, origin, ..SavedFork::default() });
+            }
+            Event::Name { fork, name } => {
+                if let Some(fork) = self.forks.get_mut(&fork) {
+                    fork.is_lost |= name.is_lost;
+                    fork.name = Some(name);
+                }
+            }
+            Event::Tree { fork, of_origin, changes } => self.tree(fork, of_origin, changes),
+            Event::Contents(saved) => self.contents(saved),
+            Event::Settle { fork, at, is_new } => {
+                if let Some(fork) = self.forks.get_mut(&fork) {
+                    let [to, from] =
+                        if is_new { [&mut fork.origin, &mut fork.tree] } else { [&mut fork.tree, &mut fork.origin] };
+                    to.clone_from(from);
+                    fork.settled = at;
+                }
+            }
+            Event::End { fork } => drop(self.forks.remove(&fork)),
+            Event::Moved { .. } => drop(self.moves.pop_front()),
+            Event::Mark { .. } => {}
+        }
+    }
+
+    fn tree(&mut self, fork: u64, of_origin: bool, changes: Vec<(Vec<u8>, Option<Saved>)>) {
+        let Some(mut of) = self.forks.remove(&fork) else { return };
+        let tree = if of_origin { &mut of.origin } else { &mut of.tree };
+        for (key, saved) in changes {
+            let number = node_of(&key).unwrap_or(0);
+            self.next.0 = self.next.0.max(number + 1);
+            let record = saved.map(|saved| match saved {
+                Saved::Entry(entry) => Record::Entry(entry),
+                Saved::Whiteout(covered) => Record::Whiteout(covered),
+                Saved::Listed(name) => Record::Listed(Key::from(name)),
+                Saved::Place(dir, name) => Record::Place(dir, Key::from(name)),
+                Saved::Node(node) => {
+                    let before = tree.node(number).and_then(|node| node.base.clone());
+                    self.node(number, *node, before)
+                }
+            });
+            tree.replay(&key, record);
+        }
+        self.forks.insert(fork, of);
+    }
+
+    fn node(&mut self, number: u64, saved: SavedNode, before: Option<Arc<PathRef>>) -> Record {
+        let base = match &saved.base {
+            SavedBase::None => None,
+            SavedBase::Same => before,
+            SavedBase::Path(path) => self.base(path, saved.stamp),
+        };
+        let contents = saved.contents.and_then(|epoch| self.contents.get(&(number, epoch)).cloned());
+        let mut node = saved.node(number);
+        (node.base, node.contents) = (base, contents);
+        Record::Node(Arc::new(node))
+    }
+
+    /// Returns the file of the base at a path, if it is the file that was there.
+    fn base(&mut self, path: &[u8], stamp: Option<Stamp>) -> Option<Arc<PathRef>> {
+        let (lower, ino) = (self.lower, stamp.map_or(0, |stamp| stamp.ino));
+        let path = self.moves.iter().fold(path.to_vec(), |path, (from, to)| moved(path, from, to));
+        let find = || lower.at(&path).filter(|held| held.attr().is_ok_and(|attr| attr.ino == ino)).map(Arc::new);
+        self.found.entry((path.clone(), ino)).or_insert_with(find).clone()
+    }
+
+    fn contents(&mut self, saved: SavedContents) {
+        let (key, slots) = ((saved.node, saved.epoch), self.slots);
+        self.next.1 = self.next.1.max(saved.epoch + 1);
+        let from = saved.from.and_then(|epoch| self.contents.get(&(saved.node, epoch)));
+        let copy = || from.map_or_else(Contents::default, |from| from.state.read().clone());
+        let file = match self.contents.get(&key) {
+            Some(file) => file.clone(),
+            None => File::new(saved.epoch, None, copy()),
+        };
+        let mut contents = file.state.write();
+        contents.set_shown_len(saved.shown);
+        for (number, page) in saved.pages {
+            let page = page.map(|slot| slot.map(|slot| claim(&mut self.pages, slots, slot)));
+            contents.set_page(number, page);
+        }
+        drop(contents);
+        self.contents.insert(key, file);
+    }
+
+    /// Ends: only the forks that have names stay, with the contents that they need. Their files without names end, which no
+    /// program has open. Returns the slots that are not in use.
+    pub(crate) fn end(&mut self) -> Vec<u64> {
+        self.contents.clear();
+        self.forks.retain(|number, fork| *number == 0 || fork.name.is_some());
+        for fork in self.forks.values_mut() {
+            fork.tree = fork.tree.fork().0;
+            let lost = |node: &Arc<Node>| node.stamp.is_some() && node.base.is_none() && node.attr.nlink > 0;
+            fork.is_lost |= fork.tree.nodes().chain(fork.origin.nodes()).any(lost);
+        }
+        let used: BTreeSet<u64> =
+            self.pages.iter().filter(|(_, page)| page.strong_count() > 0).map(|(number, _)| *number).collect();
+        self.slots.loaded(&used)
+    }
+}
+
+/// Returns a path after a move.
+fn moved(path: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
+    match path.strip_prefix(from) {
+        Some(rest) if rest.is_empty() || rest[0] == b'/' => [to, rest].concat(),
+        _ => path,
+    }
+}
+
+/// Returns the page with a slot.
+fn claim(pages: &mut HashMap<u64, Weak<Page>>, slots: &Arc<Slots>, number: u64) -> Arc<Page> {
+    if let Some(page) = pages.get(&number).and_then(Weak::upgrade) {
+        return page;
+    }
+    let page = Arc::new(Page::Disk(slots.claim(number)));
+    pages.insert(number, Arc::downgrade(&page));
+    page
+}
+
+/// Returns the use of a tree.
+pub(crate) fn used_by(tree: &Tree) -> (u64, u64) {
+    let usage = Usage::new(ForkLimits::default(), (tree.bytes, 0));
+    tree.nodes().for_each(|node| count(&usage, node));
+    usage.now()
+}

@@ -1,0 +1,313 @@
+//! Forks that a directory keeps: after a crash of the process, and after a loss of power.
+
+use crate::model::Act;
+use crate::tree::{Seen, fill, seen, write};
+use lightfoot_workspaces::{
+    BASE, Commit, CommitOptions, ForkLimits, ForkOptions, UpperError, WorkspaceError, Workspaces,
+};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+use tempfile::TempDir;
+use vfs::{Base, Context, Errno, OpenFlags, S_IFDIR, S_IFMT, Vfs};
+
+const PAGE: usize = 4096;
+
+/// A fork as a user sees it: parent, use, files, changes.
+type Shown = (String, (u64, u64), BTreeMap<String, Seen>, Vec<String>);
+
+fn host(dir: &Path) -> Context {
+    Vfs::new(hostfs::HostFs::new(dir, &hostfs::HostOptions::default()).expect("a directory")).context()
+}
+
+fn open(base: &Path, upper: &Path, is_fixed: bool) -> Result<Workspaces, UpperError> {
+    Workspaces::durable(host(base), is_fixed, upper)
+}
+
+/// Returns a directory with some files.
+fn base() -> TempDir {
+    let base = TempDir::new().expect("a directory");
+    fill(&host(base.path()));
+    base
+}
+
+fn at(spaces: &Workspaces, fork: &str) -> Context {
+    let (context, path) = (spaces.tree().context(), format!("/w/{fork}"));
+    context.set_root(path.as_bytes()).expect("a fork");
+    context.set_current_dir(b"/").expect("a fork");
+    context
+}
+
+fn shown(spaces: &Workspaces) -> BTreeMap<String, Shown> {
+    spaces.tree().barrier();
+    let fork = |info: lightfoot_workspaces::ForkInfo| {
+        let files = seen(&at(spaces, &info.name));
+        // Which name of a changed file with several is reported depends on the lookups so far.
+        let is_one = |path: &str| files.get(path).is_none_or(|file| file.1 == 1 || file.0 & S_IFMT == S_IFDIR);
+        let changes = spaces.changes(&info.name).expect("changes").into_iter().map(|change| change.to_string());
+        let changes = changes.filter(|change| change.strip_prefix("M ").is_none_or(|path| is_one(&format!("/{path}"))));
+        let changes = changes.collect();
+        let of = (info.parent, (info.bytes, info.inodes), files, changes);
+        (info.name, of)
+    };
+    spaces.list().into_iter().map(fork).collect()
+}
+
+fn check(expected: &BTreeMap<String, Shown>, found: &BTreeMap<String, Shown>, note: &str) {
+    assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>(), "{note}: the forks");
+    for (name, (parent, used, files, changes)) in expected {
+        let of = &found[name];
+        for (path, seen) in files {
+            let brief = |seen: &Seen| (seen.0, seen.1, seen.2, seen.3.len(), seen.3.first().copied());
+            assert!(
+                of.2.get(path) == Some(seen),
+                "{note}: {name}{path}: {:?} {:?}",
+                brief(seen),
+                of.2.get(path).map(brief)
+            );
+        }
+        assert_eq!(files.len(), of.2.len(), "{note}: {name}: paths that were not there");
+        assert_eq!((parent, changes, used.1), (&of.0, &of.3, of.1.1), "{note}: {name}");
+        // The cache may still have files without names.
+        assert!(of.1.0 <= used.0, "{note}: {name}: {used:?}, {:?}", of.1);
+    }
+}
+
+/// Copies the files of a directory.
+fn copy(from: &Path) -> TempDir {
+    let to = TempDir::new().expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory").flatten() {
+        fs::copy(entry.path(), to.path().join(entry.file_name())).expect("a copy");
+    }
+    to
+}
+
+/// Makes a random change of a fork, or of the forks.
+fn change(spaces: &Workspaces, random: &mut fastrand::Rng, step: usize) {
+    let names: Vec<String> = spaces.list().into_iter().map(|fork| fork.name).collect();
+    let from = random.choice(&names).cloned().unwrap_or_else(|| BASE.into());
+    let new = format!("f{step}");
+    match random.usize(..40) {
+        0 | 1 if names.len() < 6 => spaces.fork(&from, &new, ForkLimits::default()).expect("a fork"),
+        2 if names.len() < 6 => spaces.fork(BASE, &new, ForkLimits::default()).expect("a fork"),
+        3 if names.len() < 6 && from != BASE => {
+            spaces.fork_with(&from, &new, ForkOptions { of_origin: true, ..ForkOptions::default() }).expect("a fork");
+        }
+        4 if names.len() > 3 => spaces.discard(&from, false).expect("a discard"),
+        5 if from != BASE => spaces.roll_back(&from, None).expect("a rollback"),
+        // A commit to the base changes what other forks see of it.
+        6 if spaces.list().iter().any(|fork| fork.name == from && fork.parent != BASE) => {
+            let _ = spaces.commit(&from, CommitOptions::default());
+        }
+        _ if from != BASE => {
+            let context = at(spaces, &from);
+            for step in step..step + 3 {
+                if let Some(act) = Act::random(&context, random, step) {
+                    let _ = act.run(&context);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn a_crash_loses_nothing() {
+    for seed in 0..8 {
+        let (base, upper) = (base(), TempDir::new().unwrap());
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut spaces = open(base.path(), upper.path(), seed % 2 == 0).unwrap();
+        for step in 0..120 {
+            change(&spaces, &mut random, step);
+            if step % 6 == 5 {
+                // A process that was killed leaves these files behind.
+                let expected = shown(&spaces);
+                let crashed = copy(upper.path());
+                let again = open(base.path(), crashed.path(), seed % 2 == 0).unwrap();
+                check(&expected, &shown(&again), &format!("seed {seed}, step {step}"));
+                assert_eq!(again.lost(), Vec::<String>::new());
+                if step % 12 == 11 {
+                    // The rest runs on the recovered directory, so that images and logs follow each other.
+                    drop(again);
+                    drop(spaces);
+                    spaces = open(base.path(), upper.path(), seed % 2 == 0).unwrap();
+                    check(&expected, &shown(&spaces), &format!("seed {seed}, step {step}, again"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_crash_after_a_commit_to_the_base_loses_nothing() {
+    for seed in 0..20 {
+        let (base, upper) = (base(), TempDir::new().unwrap());
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut spaces = open(base.path(), upper.path(), false).unwrap();
+        spaces.fork(BASE, "a", ForkLimits::default()).unwrap();
+        for round in 0..6 {
+            let context = at(&spaces, "a");
+            for step in 0..random.usize(..20) {
+                if let Some(act) = Act::random(&context, &mut random, step) {
+                    let _ = act.run(&context);
+                }
+            }
+            drop(context);
+            if random.bool() {
+                let done = spaces.commit("a", CommitOptions::default());
+                assert!(matches!(done, Ok(Commit::Done(_))), "seed {seed}, round {round}: {done:?}");
+            }
+            let (expected, crashed) = (shown(&spaces), copy(upper.path()));
+            let again = open(base.path(), crashed.path(), false).unwrap();
+            check(&expected, &shown(&again), &format!("seed {seed}, round {round}"));
+            drop(again);
+            if random.bool() {
+                drop(spaces);
+                spaces = open(base.path(), upper.path(), false).unwrap();
+            }
+        }
+    }
+}
+
+/// Makes a copy of what a disk may have after a loss of power: all that was durable at the mark `then`, and any part of what was
+/// written since.
+fn powerless(then: &Path, now: &Path, random: &mut fastrand::Rng) -> TempDir {
+    let disk = copy(now);
+    for entry in fs::read_dir(disk.path()).expect("a directory").flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let text = name.to_string_lossy().into_owned();
+        let old = fs::read(then.join(&name)).unwrap_or_default();
+        let mut bytes = fs::read(&path).expect("a file");
+        if text.starts_with("log-") {
+            let len = random.usize(old.len()..=bytes.len());
+            bytes.truncate(len);
+            // A file may have its length before its bytes.
+            let torn = random.usize(old.len()..=len);
+            bytes[torn..].fill(0);
+        } else if text == "pages" {
+            for (number, page) in bytes.chunks_mut(PAGE).enumerate() {
+                if random.bool() {
+                    let old = old.get(number * PAGE..).unwrap_or_default();
+                    page.fill(0);
+                    let len = old.len().min(page.len());
+                    page[..len].copy_from_slice(&old[..len]);
+                }
+            }
+        } else if text == "format" {
+            bytes = String::from_utf8(bytes).expect("text").replace("boot ", "boot of-before-").into_bytes();
+        }
+        fs::write(&path, bytes).expect("a copy");
+    }
+    disk
+}
+
+#[test]
+fn a_loss_of_power_loses_nothing_that_fsync_covered() {
+    for seed in 0..12 {
+        let (base, upper) = (base(), TempDir::new().unwrap());
+        let mut random = fastrand::Rng::with_seed(100 + seed);
+        let spaces = open(base.path(), upper.path(), true).unwrap();
+        spaces.fork(BASE, "kept", ForkLimits::default()).unwrap();
+        for step in 0..60 {
+            // A commit to the base would change it under the disk.
+            let names: Vec<String> = spaces.list().into_iter().map(|fork| fork.name).collect();
+            let name = random.choice(&names).cloned().unwrap();
+            let context = at(&spaces, &name);
+            match random.usize(..12) {
+                0 if names.len() < 5 => spaces.fork(&name, &format!("f{step}"), ForkLimits::default()).unwrap(),
+                1 if name != "kept" => spaces.discard(&name, false).unwrap(),
+                2 => spaces.roll_back(&name, None).unwrap(),
+                _ => {
+                    for step in step..step + 4 {
+                        if let Some(act) = Act::random(&context, &mut random, step) {
+                            let _ = act.run(&context);
+                        }
+                    }
+                }
+            }
+            if step % 10 == 4 {
+                let root = at(&spaces, "kept").open(Base::CWD, b"/", OpenFlags::RDONLY, 0).unwrap();
+                root.sync(false).unwrap();
+                drop(root);
+                let (expected, then) = (shown(&spaces), copy(upper.path()));
+                for later in 0..6 {
+                    change_files(&spaces, &mut random, later);
+                }
+                let disk = powerless(then.path(), upper.path(), &mut random);
+                let again = open(base.path(), disk.path(), true).unwrap();
+                check(&expected, &shown(&again), &format!("seed {seed}, step {step}"));
+            }
+        }
+    }
+}
+
+/// Changes files of all forks.
+fn change_files(spaces: &Workspaces, random: &mut fastrand::Rng, step: usize) {
+    for fork in spaces.list() {
+        let context = at(spaces, &fork.name);
+        if let Some(act) = Act::random(&context, random, step) {
+            let _ = act.run(&context);
+        }
+        let _ = write(&context, "/same", 0, &vec![step as u8; 3 * PAGE]);
+    }
+}
+
+#[test]
+fn a_directory_has_one_user_one_base_and_no_other_files() {
+    let (base, upper) = (base(), TempDir::new().unwrap());
+    let dir = upper.path().to_path_buf();
+    let spaces = open(base.path(), &dir, true).unwrap();
+    for entry in fs::read_dir(&dir).unwrap().flatten().filter(|entry| entry.file_name() != "format") {
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{entry:?}");
+    }
+    assert_eq!(open(base.path(), &dir, true).err(), Some(UpperError::Used(dir.clone())));
+    spaces.fork(BASE, "a", ForkLimits::default()).unwrap();
+    drop(spaces);
+    let other = TempDir::new().unwrap();
+    assert_eq!(open(other.path(), &dir, true).err(), Some(UpperError::OtherBase(dir.clone())));
+    let format = fs::read_to_string(dir.join("format")).unwrap();
+    fs::write(dir.join("format"), format.replace("upper 1", "upper 2")).unwrap();
+    assert_eq!(open(base.path(), &dir, true).err(), Some(UpperError::NotUpper(dir.clone())));
+    fs::write(dir.join("format"), format).unwrap();
+    assert_eq!(open(base.path(), &dir, true).unwrap().list().len(), 1);
+    let image =
+        fs::read_dir(&dir).unwrap().flatten().find(|entry| entry.file_name().to_string_lossy().starts_with("image"));
+    let image = image.unwrap().path();
+    let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
+    file.write_all_at(b"?", file.metadata().unwrap().len() / 2).unwrap();
+    assert_eq!(open(base.path(), &dir, true).err(), Some(UpperError::Damaged(image)));
+    let full = TempDir::new().unwrap();
+    fs::write(full.path().join("thesis"), "text").unwrap();
+    let path = full.path().to_path_buf();
+    assert_eq!(open(base.path(), &path, true).err(), Some(UpperError::NotUpper(path.clone())));
+    assert_eq!(fs::read_dir(path).unwrap().flatten().filter(|entry| entry.file_name() == "thesis").count(), 1);
+}
+
+#[test]
+fn a_fork_without_its_base_is_read_only() {
+    let (base, upper) = (base(), TempDir::new().unwrap());
+    let spaces = open(base.path(), upper.path(), false).unwrap();
+    for name in ["a", "b"] {
+        spaces.fork(BASE, name, ForkLimits::default()).unwrap();
+    }
+    at(&spaces, "a").rename(vfs::PathAt::cwd(b"/a/g"), vfs::PathAt::cwd(b"/moved"), Default::default()).unwrap();
+    write(&at(&spaces, "b"), "/new", 0, b"text").unwrap();
+    drop(spaces);
+    fs::remove_file(base.path().join("a/g")).unwrap();
+    let spaces = open(base.path(), upper.path(), false).unwrap();
+    assert_eq!(spaces.lost(), ["a"]);
+    assert_eq!(write(&at(&spaces, "a"), "/other", 0, b"text"), Err(Errno::EROFS));
+    write(&at(&spaces, "b"), "/other", 0, b"text").unwrap();
+    spaces.fork("a", "c", ForkLimits::default()).unwrap();
+    drop(spaces);
+    let spaces = open(base.path(), upper.path(), false).unwrap();
+    assert_eq!(spaces.lost(), ["a", "c"]);
+    for name in ["a", "c"] {
+        assert_eq!(spaces.commit(name, CommitOptions::default()), Err(WorkspaceError::Lost(name.into())));
+        spaces.discard(name, false).unwrap();
+    }
+    assert!(matches!(spaces.commit("b", CommitOptions::default()), Ok(Commit::Done(_))));
+    drop(spaces);
+    assert_eq!(open(base.path(), upper.path(), false).unwrap().lost(), Vec::<String>::new());
+}
