@@ -13,13 +13,15 @@ use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
 use crate::escapes;
 use crate::output::{OutputError, json, print, print_own};
-use crate::workspaces_server::{ChangeLine, ForkLine, Reply, Request, size};
+use crate::workspaces_server::{ForkLine, Reply, Request, size};
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, presets};
 use comparing::CompareError;
 use fuse::message::show;
 use fuse::mountinfo::MountInfo;
 use place::{Place, write_back};
+use serde::Serialize;
+use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -212,13 +214,14 @@ fn make(fork: &Fork, out: &mut impl Write) -> Result<(), WorkspacesError> {
     Ok(())
 }
 
-/// Prints changes.
-fn changed(changes: &[ChangeLine], is_json: bool, out: &mut impl Write) -> Result<(), WorkspacesError> {
-    for change in changes {
+/// Prints changes or conflicts.
+fn print_all<T: Serialize + Display>(lines: &[T], is_json: bool, out: &mut impl Write) -> Result<(), WorkspacesError> {
+    for line in lines {
         if is_json {
-            print_own(escapes::json(&(change.json().map_err(OutputError::from)? + "\n")).as_bytes(), out)?;
+            let line = serde_json::to_string(line).map_err(OutputError::from)? + "\n";
+            print_own(escapes::json(&line).as_bytes(), out)?;
         } else {
-            print(&format!("{change}\n"), out)?;
+            print(&format!("{line}\n"), out)?;
         }
     }
     Ok(())

@@ -18,7 +18,7 @@ use std::time::SystemTime;
 use thiserror::Error;
 use vfs::{Foreign, Vfs};
 use workspaces::{
-    Commit, CommitOptions, Conflict, ForkLimits, ForkOptions, Recovered, UpperError, WorkspaceError, Workspaces,
+    Commit, CommitOptions, ForkLimits, ForkOptions, Recovered, UpperError, WorkspaceError, Workspaces,
 };
 
 /// The reply to a line that is not a request.
@@ -196,18 +196,14 @@ fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, W
                 Some(other) => spaces.changes_since(&name, &other)?,
                 None => spaces.changes(&name)?,
             };
-            Reply::Changes(changes.into_iter().map(ChangeLine::of).collect())
+            Reply::Changes(changes.into_iter().map(ChangeLine::from).collect())
         }
         Request::Commit { name, check, privileged } => {
             let _one = if check { None } else { forks.lock()? };
             match spaces.commit(&name, CommitOptions { check_only: check, privileged })? {
-                Commit::Done(changes) => Reply::Changes(changes.into_iter().map(ChangeLine::of).collect()),
+                Commit::Done(changes) => Reply::Changes(changes.into_iter().map(ChangeLine::from).collect()),
                 Commit::Conflicts(conflicts) => {
-                    let line = |conflict: Conflict| ConflictLine {
-                        path: String::from_utf8_lossy(&conflict.path).into_owned(),
-                        reason: conflict.kind.to_string(),
-                    };
-                    Reply::Conflicts(conflicts.into_iter().map(line).collect())
+                    Reply::Conflicts(conflicts.into_iter().map(ConflictLine::from).collect())
                 }
             }
         }

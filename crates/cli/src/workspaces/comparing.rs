@@ -10,7 +10,7 @@ mod sides;
 mod stat;
 
 use super::place::Place;
-use super::{WorkspacesError, changed, write_back};
+use super::{WorkspacesError, print_all, write_back};
 use crate::command_error::CommandError;
 use clap::Args;
 use fuse::message::{Reason, show};
@@ -123,7 +123,7 @@ pub(super) fn run(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesErr
         !sides.changes.is_empty()
     } else {
         let changes = listed(&place.mount, name, other)?;
-        changed(&changes, form.json, out)?;
+        print_all(&changes, form.json, out)?;
         !changes.is_empty()
     };
     if has_changes { Err(WorkspacesError::Differs) } else { Ok(()) }

@@ -1,8 +1,7 @@
 //! `lightfoot commit` and `lightfoot rollback`.
 
 use super::place::Place;
-use super::{WorkspacesError, changed, exchange, write_back};
-use crate::output::{OutputError, print};
+use super::{WorkspacesError, exchange, print_all, write_back};
 use crate::workspaces_server::{Reply, Request};
 use clap::Args;
 use std::io::Write;
@@ -49,16 +48,9 @@ pub(super) fn commit(commit: &Commit, out: &mut impl Write) -> Result<(), Worksp
     write_back(&place.mount.mountpoint);
     let sent = Request::Commit { name: place.fork()?, check: commit.check, privileged: commit.privileged };
     match exchange(&place.mount, &sent)? {
-        Reply::Changes(changes) => changed(&changes, commit.json, out),
+        Reply::Changes(changes) => print_all(&changes, commit.json, out),
         Reply::Conflicts(conflicts) => {
-            for conflict in &conflicts {
-                let line = if commit.json {
-                    serde_json::to_string(conflict).map_err(OutputError::from)?
-                } else {
-                    conflict.to_string()
-                };
-                print(&(line + "\n"), out)?;
-            }
+            print_all(&conflicts, commit.json, out)?;
             Err(WorkspacesError::Conflicts)
         }
         _ => Err(WorkspacesError::other_reply()),

@@ -308,13 +308,12 @@ fn ask(terminal: &Terminal, forked: &Forked, is_privileged: bool) -> Result<(), 
 
 /// Returns a line for each change, as `lightfoot diff` prints it, and a summary. A new directory is one line with everything in it.
 fn listing(changes: &[ChangeLine]) -> String {
-    let mut below: BTreeMap<&str, usize> =
-        changes.iter().filter(|of| of.kind == 'A').map(|of| (&*of.path, 0)).collect();
+    let mut below: BTreeMap<&Path, usize> =
+        changes.iter().filter(|line| line.kind == 'A').map(|line| (&*line.of.path, 0)).collect();
     let (mut lines, mut counts) = (Vec::new(), [0_usize; 4]);
     for change in changes {
         counts["AMDR".find(change.kind).unwrap_or(1)] += 1;
-        let slashes = change.path.match_indices('/').map(|(at, _)| &change.path[..at]);
-        let new = slashes.filter(|_| change.kind == 'A').find(|dir| below.contains_key(dir));
+        let new = change.of.path.ancestors().skip(1).filter(|dir| change.kind == 'A' && below.contains_key(dir)).last();
         match new.and_then(|dir| below.get_mut(dir)) {
             Some(count) => *count += 1,
             None => lines.push(change),
@@ -323,7 +322,7 @@ fn listing(changes: &[ChangeLine]) -> String {
     let mut text = String::new();
     for line in lines {
         text += &line.to_string();
-        let count = below.get(&*line.path).filter(|count| line.kind == 'A' && **count > 0);
+        let count = below.get(&*line.of.path).filter(|count| line.kind == 'A' && **count > 0);
         text += &count.map_or("\n".into(), |count| format!(" (and {count} below it)\n"));
     }
     let kinds = counts.into_iter().zip(["added", "modified", "removed", "renamed"]).filter(|(count, _)| *count > 0);
@@ -338,23 +337,19 @@ fn listing(changes: &[ChangeLine]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use workspaces::{Change, ChangeKind};
 
     #[test]
     fn a_new_directory_is_one_line_and_the_summary_counts_everything() {
-        let line = |kind, from: Option<&str>, path: &str| ChangeLine {
-            kind,
-            from: from.map(Into::into),
-            path: path.into(),
-            bytes: None,
-        };
+        let line = |kind, path: &str| ChangeLine::from(Change { path: path.into(), kind });
         let changes = [
-            line('M', None, "a"),
-            line('A', None, "new"),
-            line('A', None, "new-file"),
-            line('A', None, "new/dir"),
-            line('A', None, "new/dir/f"),
-            line('D', None, "old\u{1b}"),
-            line('R', Some("x"), "new/y"),
+            line(ChangeKind::Modified, "a"),
+            line(ChangeKind::Added, "new"),
+            line(ChangeKind::Added, "new-file"),
+            line(ChangeKind::Added, "new/dir"),
+            line(ChangeKind::Added, "new/dir/f"),
+            line(ChangeKind::Removed, "old\u{1b}"),
+            line(ChangeKind::Renamed(b"x".into()), "new/y"),
         ];
         let expected = "M a\nA new (and 2 below it)\nA new-file\nD \"old\\u{1b}\"\nR x -> new/y\n\
             7 changes: 4 added, 1 modified, 1 removed, 1 renamed\n";

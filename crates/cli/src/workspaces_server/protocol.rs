@@ -2,12 +2,12 @@
 
 use fuse::message::show;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use vfs::Foreign;
-use workspaces::{Change, ChangeKind};
+use workspaces::{Change, ChangeKind, Conflict};
 
 /// A request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -73,73 +73,96 @@ pub(crate) enum Reply {
     Refused { error: String },
 }
 
+/// The path of a file from the root of the fork, and the old path of a file that was renamed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "Text", into = "Text")]
+pub(crate) struct Paths {
+    pub(crate) path: PathBuf,
+    pub(crate) from: Option<PathBuf>,
+}
+
+/// [`Paths`] in JSON.
+#[derive(Serialize, Deserialize)]
+struct Text {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    path: String,
+    /// The bytes of `path` and of `from`, if one of them is not text, or has characters that the receiver of a reply escapes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bytes: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl From<Paths> for Text {
+    fn from(Paths { path, from }: Paths) -> Self {
+        let is_other = [Some(&path), from.as_ref()].into_iter().flatten().any(|path| Foreign::of(path).is_escaped());
+        let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let (path_text, from_text) = (text(&path), from.as_ref().map(text));
+        let bytes = |path: PathBuf| path.into_os_string().into_vec();
+        let bytes = is_other.then(|| (bytes(path), from.map(bytes).unwrap_or_default()));
+        Self { from: from_text, path: path_text, bytes }
+    }
+}
+
+impl From<Text> for Paths {
+    fn from(Text { from, path, bytes }: Text) -> Self {
+        match bytes {
+            Some((path, old)) => Self { path: path_of(path), from: from.map(|_| path_of(old)) },
+            None => Self { path: path.into(), from: from.map(PathBuf::from) },
+        }
+    }
+}
+
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    OsString::from_vec(bytes).into()
+}
+
 /// A change of a fork.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ChangeLine {
     /// `A`, `M`, `D` or `R`.
     pub(crate) kind: char,
-    /// The old path of a file that was renamed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) from: Option<String>,
-    /// The path from the root of the fork.
-    pub(crate) path: String,
-    /// The bytes of `path` and of `from`, if these have other letters in their place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) bytes: Option<(Vec<u8>, Vec<u8>)>,
+    #[serde(flatten)]
+    pub(crate) of: Paths,
 }
 
-impl ChangeLine {
-    /// Returns the line of a change.
-    pub(crate) fn of(change: Change) -> Self {
+impl From<Change> for ChangeLine {
+    fn from(change: Change) -> Self {
         let (kind, from) = match change.kind {
             ChangeKind::Added => ('A', None),
             ChangeKind::Removed => ('D', None),
             ChangeKind::Modified => ('M', None),
-            ChangeKind::Renamed(from) => ('R', Some(from)),
+            ChangeKind::Renamed(from) => ('R', Some(path_of(from))),
         };
-        let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
-        let (path, from_text) = (text(&change.path), from.as_deref().map(text));
-        // A command escapes what it receives.
-        let is_other = |path: &[u8]| Foreign::of(OsStr::from_bytes(path)).is_escaped();
-        let is_other = is_other(&change.path) || from.as_deref().is_some_and(is_other);
-        Self { kind, from: from_text, path, bytes: is_other.then(|| (change.path, from.unwrap_or_default())) }
+        Self { kind, of: Paths { path: path_of(change.path), from } }
     }
+}
 
+impl ChangeLine {
     /// Returns the path, and the old path of a file that was renamed.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = PathBuf> {
-        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
-        let from = self.from.as_deref().unwrap_or_default();
-        let (path_bytes, from) = match &self.bytes {
-            Some((path, from)) => (&path[..], &from[..]),
-            None => (self.path.as_bytes(), from.as_bytes()),
-        };
-        [path(path_bytes), path(from)].into_iter().filter(|path| !path.as_os_str().is_empty())
-    }
-
-    /// Returns the change as a line of JSON, with the text of each path that is text.
-    pub(crate) fn json(&self) -> serde_json::Result<String> {
-        let mut line = self.clone();
-        if let Some((path, from)) = &self.bytes
-            && let (Ok(path), Ok(from)) = (str::from_utf8(path), str::from_utf8(from))
-        {
-            line = Self { path: path.into(), from: self.from.as_ref().map(|_| from.into()), bytes: None, ..line };
-        }
-        serde_json::to_string(&line)
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        let paths = [Some(&*self.of.path), self.of.from.as_deref()];
+        paths.into_iter().flatten().filter(|path| !path.as_os_str().is_empty())
     }
 }
 
 /// A reason against a commit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ConflictLine {
-    /// The path from the root of the fork.
-    pub(crate) path: String,
-    pub(crate) reason: String,
+    #[serde(flatten)]
+    of: Paths,
+    reason: String,
+}
+
+impl From<Conflict> for ConflictLine {
+    fn from(conflict: Conflict) -> Self {
+        Self { of: Paths { path: path_of(conflict.path), from: None }, reason: conflict.kind.to_string() }
+    }
 }
 
 impl fmt::Display for ConflictLine {
     /// Writes the reason as `lightfoot commit` prints it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "C {}: {}", show(Path::new(&self.path)), self.reason)
+        write!(f, "C {}: {}", show(&self.of.path), self.reason)
     }
 }
 
@@ -147,10 +170,10 @@ impl fmt::Display for ChangeLine {
     /// Writes the change as `lightfoot diff` prints it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.kind)?;
-        if let Some(from) = &self.from {
-            write!(f, "{} -> ", show(Path::new(from)))?;
+        if let Some(from) = &self.of.from {
+            write!(f, "{} -> ", show(from))?;
         }
-        f.write_str(&show(Path::new(&self.path)))
+        f.write_str(&show(&self.of.path))
     }
 }
 

@@ -145,7 +145,7 @@ impl Sides {
         let old = Snapshot::new(mount, other.unwrap_or(name), other.is_none(), "old")?;
         let new = Snapshot::new(mount, name, false, "new")?;
         let changes = listed(mount, new.name.clone(), Some(old.name.clone()))?;
-        let is_below = |path: PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
+        let is_below = |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
         if !changes.iter().flat_map(ChangeLine::paths).all(is_below) {
             return Err(WorkspacesError::other_reply());
         }
@@ -173,15 +173,15 @@ impl Sides {
         for path in self.changes.iter().flat_map(ChangeLine::paths) {
             self.check()?;
             // A directory above it has its files here already.
-            if files.iter().any(|files| files.contains_key(&path)) {
+            if files.iter().any(|files| files.contains_key(path)) {
                 continue;
             }
-            let [old, new] = [self.old.entry(&path)?, self.new.entry(&path)?];
+            let [old, new] = [self.old.entry(path)?, self.new.entry(path)?];
             let is_same = old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| old.file() == new.file());
             for ((side, entry), files) in sides.into_iter().zip([old, new]).zip(&mut files) {
                 match entry {
-                    Some(entry) if is_same => drop(files.insert(path.clone(), entry)),
-                    _ => side.walk(&path, files)?,
+                    Some(entry) if is_same => drop(files.insert(path.into(), entry)),
+                    _ => side.walk(path, files)?,
                 }
             }
         }
@@ -198,10 +198,10 @@ pub(super) fn pairs<'a>([old, new]: &'a [Files; 2], changes: &[ChangeLine]) -> V
     let mut gone: BTreeMap<&Path, &Entry> = BTreeMap::new();
     gone.extend(old.values().filter(|entry| is_file(entry) && !stays(entry, new)).map(|entry| (&*entry.path, entry)));
     let numbers: HashMap<u64, &Path> = gone.values().map(|entry| (entry.file(), &*entry.path)).collect();
-    let moved: Vec<Vec<PathBuf>> =
+    let moved: Vec<Vec<&Path>> =
         changes.iter().map(|change| change.paths().collect()).filter(|of: &Vec<_>| of.len() == 2).collect();
     let before =
-        |path: &Path| moved.iter().find_map(|dir| path.strip_prefix(&dir[0]).ok().map(|rest| dir[1].join(rest)));
+        |path: &Path| moved.iter().find_map(|dir| path.strip_prefix(dir[0]).ok().map(|rest| dir[1].join(rest)));
     let mut pairs = BTreeMap::new();
     for entry in new.values().filter(is_file) {
         let from = if stays(entry, old) {

@@ -2,7 +2,10 @@
 
 use super::fixture::Fixture;
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
@@ -128,6 +131,41 @@ fn a_commit_writes_into_the_source_and_a_conflict_changes_nothing() {
     fixture.refused(&["rollback", "m/w/c", "m/w/missing"], 2, &["missing: no such fork"]);
     fixture.ok(&["discard", "m/w/b", "--lazy", "--wait"]);
     fixture.refused(&["commit", "m/w/c"], 2, &["b: no such fork"]);
+}
+
+#[test]
+fn paths_of_changes_and_conflicts_are_exact() {
+    let Some((fixture, _mount)) = mounted() else { return };
+    let names: [&[u8]; 5] = [b"a\nb", b"a\x1bb", b"a\xffb", "a\u{9b}b".as_bytes(), "ü".as_bytes()];
+    let shown = [r#""a\nb""#, r#""a\u{1b}b""#, r#""a\xffb""#, r#""a\u{9b}b""#, "ü"];
+    for fork in ["a", "b"] {
+        fixture.ok(&["fork", "m/base", fork]);
+        for name in names {
+            fs::write(fixture.at("m/w").join(fork).join(OsStr::from_bytes(name)), fork).expect("a file");
+        }
+    }
+    let lines = |arguments: &[&str]| {
+        let output = String::from_utf8(fixture.run(arguments).stdout).expect("text");
+        output.lines().map(String::from).collect::<BTreeSet<String>>()
+    };
+    let with = |beginning: &str, end: &str| shown.map(|name| format!("{beginning} {name}{end}")).into();
+    let exact = |arguments: &[&str]| {
+        let lines = lines(arguments).into_iter().map(|line| serde_json::from_str::<Value>(&line).expect("JSON"));
+        lines.map(|line| (line["path"].clone(), line["bytes"][0].clone())).collect::<Vec<_>>()
+    };
+    let check = |paths: Vec<(Value, Value)>| {
+        assert_eq!(paths.len(), names.len());
+        for name in names {
+            let has_bytes = name != "ü".as_bytes();
+            let bytes = if has_bytes { serde_json::json!(name) } else { Value::Null };
+            assert!(paths.contains(&(String::from_utf8_lossy(name).into(), bytes)), "{name:?} in {paths:?}");
+        }
+    };
+    assert_eq!(lines(&["diff", "m/w/a"]), with("A", ""));
+    check(exact(&["diff", "m/w/a", "--json"]));
+    fixture.ok(&["commit", "m/w/a"]);
+    assert_eq!(lines(&["commit", "m/w/b"]), with("C", ": changed or replaced here and in the parent"));
+    check(exact(&["commit", "m/w/b", "--json"]));
 }
 
 #[test]
