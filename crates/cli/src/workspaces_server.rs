@@ -17,9 +17,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use thiserror::Error;
 use vfs::{Foreign, Vfs};
-use workspaces::{
-    Commit, CommitOptions, ForkLimits, ForkOptions, Recovered, UpperError, WorkspaceError, Workspaces,
-};
+use workspaces::{Commit, CommitOptions, ForkLimits, ForkOptions, Recovered, UpperError, WorkspaceError, Workspaces};
 
 /// The reply to a line that is not a request.
 const UNKNOWN: &str = r#"{"error":"unknown request (use snapshot)"}"#;

@@ -42,14 +42,6 @@ impl File {
     }
 }
 
-/// A page that has changed since the log of a directory was written.
-#[derive(Clone, Debug)]
-pub(crate) struct Unlogged {
-    pub(crate) number: u64,
-    /// The page that it was: the log must have the change before another page gets its slot.
-    _before: Option<Arc<Page>>,
-}
-
 /// Pages over a file of the base.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
@@ -59,8 +51,13 @@ pub(crate) struct Contents {
     stored: u64,
     /// The length up to which the base shows through.
     shown: u64,
-    /// The changed pages that the log lacks; none in memory.
-    unlogged: Vec<Unlogged>,
+    /// Pages that hide the base below that length.
+    hidden: u64,
+    /// The storage of the file of the base, in units of 512 bytes.
+    base_blocks: u64,
+    /// The changed pages that the log lacks; none in memory. Each with the page before: the log must have the change before another
+    /// page gets its slot.
+    unlogged: Vec<(u64, Option<Arc<Page>>)>,
 }
 
 /// Where new pages come from, and what they count against.
@@ -72,9 +69,9 @@ pub(crate) struct Source<'s> {
 }
 
 impl Contents {
-    /// Returns the contents of a file of the base with this length.
-    pub(crate) fn over(len: u64) -> Self {
-        Self { shown: len, ..Self::default() }
+    /// Returns the contents of a file of the base with this length and storage.
+    pub(crate) fn over(len: u64, blocks: u64) -> Self {
+        Self { shown: len, base_blocks: blocks, ..Self::default() }
     }
 
     /// Returns a copy of the first `len` bytes of the file of the base, which others may change.
@@ -109,9 +106,9 @@ impl Contents {
         self.stored * PAGE_BYTES
     }
 
-    /// Returns the length up to which the base shows through.
-    pub(crate) fn shown_len(&self) -> u64 {
-        self.shown
+    /// Returns the length up to which the base shows through, and its storage in units of 512 bytes.
+    pub(crate) fn shown(&self) -> (u64, u64) {
+        (self.shown, self.base_blocks)
     }
 
     /// Returns the numbers of the pages, with the pages. `None`: zeros.
@@ -145,25 +142,29 @@ impl Contents {
         self.pages.get(&number).map(Option::as_ref)
     }
 
-    /// Sets or removes a page, as the log has it.
-    pub(crate) fn set_page(&mut self, number: u64, page: Option<Option<Arc<Page>>>) {
-        let has_bytes = |page: &Option<Option<Arc<Page>>>| u64::from(matches!(page, Some(Some(_))));
-        let new = has_bytes(&page);
-        let old = match page {
+    /// Sets or removes a page: `Some(None)` stands for zeros. Returns the page before, if it had bytes.
+    pub(crate) fn set_page(&mut self, number: u64, page: Option<Option<Arc<Page>>>) -> Option<Arc<Page>> {
+        let (has_bytes, is_there) = (matches!(page, Some(Some(_))), page.is_some());
+        let before = match page {
             Some(page) => self.pages.insert(number, page),
             None => self.pages.remove(&number),
         };
-        self.stored = self.stored + new - has_bytes(&old);
+        if number < self.shown_pages() {
+            self.hidden = self.hidden + u64::from(is_there) - u64::from(before.is_some());
+        }
+        let before = before.flatten();
+        self.stored = self.stored + u64::from(has_bytes) - u64::from(before.is_some());
+        before
     }
 
-    /// Sets the length up to which the base shows through, as the log has it.
-    pub(crate) fn set_shown_len(&mut self, len: u64) {
-        self.shown = len;
+    /// Sets the length up to which the base shows through, and its storage, as the log has them.
+    pub(crate) fn set_shown(&mut self, shown: (u64, u64)) {
+        (self.shown, self.base_blocks) = shown;
     }
 
-    /// Returns the pages that the log lacks.
-    pub(crate) fn unlogged(&self) -> &[Unlogged] {
-        &self.unlogged
+    /// Returns the numbers of the pages that the log lacks.
+    pub(crate) fn unlogged(&self) -> impl Iterator<Item = u64> {
+        self.unlogged.iter().map(|(number, _)| *number)
     }
 
     /// Notes that the log has all pages.
@@ -174,13 +175,19 @@ impl Contents {
     /// Notes that a page has changed.
     fn note(&mut self, number: u64, before: Option<Arc<Page>>, from: Source<'_>) {
         if let Pages::Disk(_) = from.pages {
-            self.unlogged.push(Unlogged { number, _before: before });
+            self.unlogged.push((number, before));
         }
     }
 
-    /// Returns the storage, in units of 512 bytes, with the storage of the base as far as it shows through.
+    /// Returns the storage, in units of 512 bytes, with the storage of the base as far as it shows through. The base may have holes:
+    /// it has no more than all of its storage.
     pub(crate) fn blocks(&self) -> u64 {
-        (self.bytes() + self.shown).div_ceil(512)
+        let shown = (self.shown_pages() - self.hidden) * PAGE_BYTES / 512;
+        self.bytes() / 512 + shown.min(self.base_blocks)
+    }
+
+    fn shown_pages(&self) -> u64 {
+        self.shown.div_ceil(PAGE_BYTES)
     }
 
     /// Reads from `offset` on. The caller has made sure that the buffer lies within the file.
@@ -240,13 +247,11 @@ impl Contents {
         } else {
             page.write(0, data)?;
         }
-        let has_bytes = matches!(self.pages.get(&number), Some(Some(_)));
-        if !has_bytes {
+        if !matches!(self.pages.get(&number), Some(Some(_))) {
             from.usage.take(PAGE_BYTES)?;
-            self.stored += 1;
         }
-        let before = self.pages.insert(number, Some(Arc::new(page)));
-        self.note(number, before.flatten(), from);
+        let before = self.set_page(number, Some(Some(Arc::new(page))));
+        self.note(number, before, from);
         Ok(())
     }
 
@@ -259,8 +264,8 @@ impl Contents {
         if within != 0 && matches!(self.pages.get(&number), Some(Some(_))) {
             self.put(number, within, &ZEROS[within..], from)?;
         }
-        self.shown = self.shown.min(len);
         self.drop_pages(len.div_ceil(PAGE_BYTES)..u64::MAX, from);
+        self.shown = self.shown.min(len);
         Ok(())
     }
 
@@ -269,9 +274,8 @@ impl Contents {
         let there = self.pages.range(core::ops::Bound::Included(&numbers.start)).map(|(number, _)| *number);
         let there: Vec<u64> = there.take_while(|number| *number < numbers.end).collect();
         for number in there {
-            let before = self.pages.remove(&number).flatten();
+            let before = self.set_page(number, None);
             if before.is_some() {
-                self.stored -= 1;
                 from.usage.give(PAGE_BYTES);
             }
             self.note(number, before, from);
@@ -290,8 +294,8 @@ impl Contents {
         self.zero_part(range.start..first * PAGE_BYTES, from)?;
         self.zero_part(end * PAGE_BYTES..range.end, from)?;
         self.drop_pages(first..end, from);
-        for number in first..end.min(self.shown.div_ceil(PAGE_BYTES)) {
-            self.pages.insert(number, None);
+        for number in first..end.min(self.shown_pages()) {
+            self.set_page(number, Some(None));
             self.note(number, None, from);
         }
         Ok(())
@@ -335,7 +339,7 @@ impl Contents {
 
     /// Returns the first offset from `offset` on that is data or a hole. `None`: there is none.
     pub(crate) fn seek(&self, offset: u64, what: SeekFor) -> Option<u64> {
-        let shown = self.shown.div_ceil(PAGE_BYTES);
+        let shown = self.shown_pages();
         let mut number = offset / PAGE_BYTES;
         loop {
             let is_data = match self.pages.get(&number) {

@@ -308,7 +308,11 @@ impl FileSystem for ForkFs {
     }
 
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
-        let cut = |contents: &mut Contents, source: Source<'_>| contents.cut(len, source);
+        // A file that grows keeps the storage that was reserved behind its end.
+        let cut = |contents: &mut Contents, source: Source<'_>| {
+            let grows = len > self.0.current(inode.node())?.attr.size;
+            if grows { Ok(()) } else { contents.cut(len, source) }
+        };
         let (_, attr) = self.0.change_contents((inode, None), (len, request.now()), cut, |_, _| len)?;
         Ok((attr.blocks, After::NONE.file(attr)))
     }
@@ -343,8 +347,9 @@ impl FileSystem for ForkFs {
         let end = current.attr.size;
         let found = match &current.contents {
             Some(contents) => contents.state.read().seek(offset, what),
-            // The base's holes are not known; a file that the fork made has nothing else yet.
-            None if current.base.is_some() == (what == SeekFor::Data) => Some(offset),
+            None if current.base.is_some() => return base_of(file).ok_or(Errno::ESTALE)?.seek_for(what, offset),
+            // A file that the fork made has nothing but a hole yet.
+            None if what == SeekFor::Hole => Some(offset),
             None => None,
         };
         match what {

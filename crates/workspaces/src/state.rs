@@ -473,7 +473,7 @@ impl State {
                 (contents, before)
             }
             None if current.base.is_none() => (Contents::default(), 0),
-            None if self.shared.lower.is_fixed => (Contents::over(current.attr.size), 0),
+            None if self.shared.lower.is_fixed => (Contents::over(current.attr.size, current.attr.blocks), 0),
             None => (Contents::copy_of_base(current.attr.size.min(keep), source)?, 0),
         };
         Ok((File::new(epoch, from, contents), Some(before)))

@@ -115,7 +115,7 @@ impl<'s> Staging<'s> {
         let Some(contents) = &node.contents else { return to.set_len(node.attr.size) };
         let base = node.base.as_ref().map(|base| self.state.shared.lower.open(base)).transpose()?;
         let contents = contents.state.read();
-        let shown = contents.shown_len().min(node.attr.size);
+        let shown = contents.shown().0.min(node.attr.size);
         if let Some(base) = base
             && copy_bytes(&base, to, shown)? < shown
         {

@@ -97,7 +97,8 @@ pub(crate) struct SavedContents {
     pub(crate) epoch: u64,
     /// The epoch of the contents that these are a copy of, if the log has not had them yet.
     pub(crate) from: Option<u64>,
-    pub(crate) shown: u64,
+    /// The length up to which the base shows through, and its storage.
+    pub(crate) shown: (u64, u64),
     /// The slots of the pages: `None` where the base shows through, `Some(None)` for zeros.
     pub(crate) pages: Vec<(u64, Option<Option<u64>>)>,
 }
@@ -119,10 +120,10 @@ impl Event {
         let pages = if all {
             contents.pages().map(|(number, page)| (number, saved(Some(page)))).collect()
         } else {
-            contents.unlogged().iter().map(|changed| (changed.number, saved(contents.page(changed.number)))).collect()
+            contents.unlogged().map(|number| (number, saved(contents.page(number)))).collect()
         };
         let from = file.from.filter(|_| !all);
-        Self::Contents(SavedContents { node, epoch: file.epoch, from, shown: contents.shown_len(), pages })
+        Self::Contents(SavedContents { node, epoch: file.epoch, from, shown: contents.shown(), pages })
     }
 }
 

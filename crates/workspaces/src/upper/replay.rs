@@ -151,11 +151,14 @@ impl<'r> Replay<'r> {
             None => File::new(saved.epoch, None, copy()),
         };
         let mut contents = file.state.write();
-        contents.set_shown_len(saved.shown);
+        // The pages that the change has dropped were below the length before it.
+        let longer = saved.shown.0.max(contents.shown().0);
+        contents.set_shown((longer, saved.shown.1));
         for (number, page) in saved.pages {
             let page = page.map(|slot| slot.map(|slot| claim(&mut self.pages, slots, slot)));
             contents.set_page(number, page);
         }
+        contents.set_shown(saved.shown);
         drop(contents);
         self.contents.insert(key, file);
     }

@@ -8,5 +8,6 @@ mod memory;
 mod model;
 mod publish;
 mod races;
+mod storage;
 mod suite;
 mod tree;

@@ -1,6 +1,7 @@
 //! Applies the same operations to two implementations and makes a small, replayable failure of the first difference.
 
-use super::generate::{closed_by, generate};
+use super::generate::{closed_by, generate_in};
+use super::lightfoot::Lightfoot;
 use super::ops::*;
 use super::outcome::{Normaliser, Outcome};
 use super::{Namespace, World};
@@ -35,6 +36,8 @@ pub(crate) struct Case<'a> {
     /// Whether it is compared that modification and change times move between two looks. The driver then lets the coarse clock,
     /// from which Lightfoot takes times, tick after each look at attributes, so that the next look sees changes after it.
     pub(crate) patient: bool,
+    /// The operations that have made the tree of both sides.
+    pub(crate) filling: &'a [Vec<Op>],
 }
 
 /// How a run went.
@@ -85,7 +88,9 @@ pub(crate) fn run_seeds(case: Case, seeds: Range<u64>, ops: u64, a: Side, b: Sid
     let ops = number("LIGHTFOOT_OPS").unwrap_or(ops) as usize;
     let mut total = Report::default();
     for seed in seeds {
-        total.add(run(Case { seed, ..case }, &generate(seed, ops, case.world), a, b));
+        let mut known = Lightfoot::new(case.world);
+        case.filling.iter().for_each(|ops| known.fill(ops));
+        total.add(run(Case { seed, ..case }, &generate_in(known, seed, ops, case.world), a, b));
     }
     println!("{} operations, {}% succeeded", total.applied, 100 * total.succeeded / total.applied.max(1));
     for (outcome, count) in total.outcomes {

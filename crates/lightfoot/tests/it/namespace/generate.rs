@@ -73,11 +73,16 @@ pub(crate) fn closed_by(op: &Op) -> Range<usize> {
     0..if matches!(op, Op::Become(_)) { SLOTS } else { 0 }
 }
 
-/// The list of operations that a seed stands for.
+/// The list of operations that a seed stands for, in a fresh tree.
 pub(crate) fn generate(seed: u64, count: usize, world: World) -> Vec<Op> {
+    generate_in(Lightfoot::new(world), seed, count, world)
+}
+
+/// The list of operations that a seed stands for, in a tree.
+pub(crate) fn generate_in(known: Lightfoot, seed: u64, count: usize, world: World) -> Vec<Op> {
     let mut generator = Generator {
         rng: Rng::new(seed),
-        known: Lightfoot::new(world),
+        known,
         world,
         objects: 0,
         reserves: seed.is_multiple_of(2),

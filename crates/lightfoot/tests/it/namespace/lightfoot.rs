@@ -8,8 +8,11 @@ use super::errno::*;
 use super::ops::*;
 use super::outcome::{Attr, Outcome, Time};
 use super::{Namespace, World};
+use hostfs::{HostFs, HostOptions};
 use ramfs::RamFs;
+use tempfile::TempDir;
 use vfs::{Base, Builder, Context, Credentials, OpenFile, OpenFlags, PathAt, Policy, Resolve, SetAttr, SetTime, Vfs};
+use workspaces::{Fork, ForkLimits};
 
 type Res<T> = Result<T, Errno>;
 
@@ -39,6 +42,8 @@ pub(crate) struct Lightfoot {
     pub(super) slots: [Option<Slot>; SLOTS],
     /// The slot where relative paths start, during [`Op::At`].
     base: Option<usize>,
+    /// The directory of the host that is the base.
+    _host: Option<TempDir>,
 }
 
 impl Lightfoot {
@@ -57,9 +62,36 @@ impl Lightfoot {
         Self::with_options(world, Vfs::builder().shards_every_directory(true))
     }
 
+    /// A fork of a fork. The first of `ops` were applied to the base, a tree in memory, and the others to the first fork.
+    pub(crate) fn forked(world: World, ops: &[Vec<Op>; 2]) -> Self {
+        Self::forked_of(Self::new(world), true, world, ops)
+    }
+
+    /// As [`forked`](Self::forked), over a directory of a tmpfs.
+    pub(crate) fn forked_of_host(world: World, ops: &[Vec<Op>; 2], is_fixed: bool) -> Self {
+        let dir = TempDir::new_in("/dev/shm").expect("a directory in /dev/shm");
+        let host = HostFs::new(dir.path(), &HostOptions::default()).expect("a host directory");
+        let base = Self::with_vfs(world, Vfs::new(host));
+        base.context.set_attr(Base::CWD, b"/", true, &chmod(0o755)).expect("the mode of the root");
+        Lightfoot { _host: Some(dir), ..Self::forked_of(base, is_fixed, world, ops) }
+    }
+
+    fn forked_of(mut base: Self, is_fixed: bool, world: World, ops: &[Vec<Op>; 2]) -> Self {
+        let [older, newer] = ops;
+        base.fill(older);
+        let fork = Fork::over(base.vfs.context(), is_fixed).and_then(|trunk| trunk.fork(ForkLimits::default()));
+        let fork = fork.expect("a fork");
+        Self::with_vfs(world, Vfs::new(fork.file_system())).fill(newer);
+        let fork = fork.fork(ForkLimits::default()).expect("a fork of a fork");
+        Self::with_vfs(world, Vfs::new(fork.file_system()))
+    }
+
     fn with_options(world: World, builder: Builder) -> Self {
         let (uid, gid) = world.owner;
-        let vfs = builder.build(RamFs::with_root(0o755, uid, gid));
+        Self::with_vfs(world, builder.build(RamFs::with_root(0o755, uid, gid)))
+    }
+
+    fn with_vfs(world: World, vfs: Vfs) -> Self {
         let context = vfs.context();
         context.set_policy(Policy {
             protected_symlinks: world.protected_symlinks,
@@ -68,10 +100,10 @@ impl Lightfoot {
             protected_fifos: world.protected_fifos > 0,
         });
         if world.owner != (0, 0) {
-            context.set_credentials(Credentials::user(uid, gid, &[]));
+            context.set_credentials(Credentials::user(world.owner.0, world.owner.1, &[]));
         }
         let (mount_points, slots) = Default::default();
-        Lightfoot { vfs, context, other: None, mount_points, slots, base: None }
+        Lightfoot { vfs, context, other: None, mount_points, slots, base: None, _host: None }
     }
 
     fn slot(&self, slot: usize) -> Res<&Slot> {
@@ -229,7 +261,6 @@ impl Lightfoot {
         if self.refuses(op) {
             return Err(EBUSY);
         }
-        let chmod = |mode: u32| SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() };
         let context = &self.context;
         Ok(match op {
             Op::Become(user) => {
@@ -280,6 +311,10 @@ impl Namespace for Lightfoot {
     fn apply(&mut self, op: &Op) -> Outcome {
         self.try_apply(op).into()
     }
+}
+
+fn chmod(mode: u32) -> SetAttr {
+    SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() }
 }
 
 fn attr(attr: vfs::PackedAttr, dev: u64) -> Attr {

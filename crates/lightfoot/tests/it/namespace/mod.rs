@@ -20,7 +20,7 @@ pub(crate) mod rng;
 pub(crate) mod shorthand;
 pub(crate) mod table;
 
-use ops::Op;
+use ops::{Op, SLOTS};
 use outcome::Outcome;
 
 /// A file system tree and a process in it: credentials, root, working directory, umask and a few open files; and a second process,
@@ -31,6 +31,12 @@ use outcome::Outcome;
 pub(crate) trait Namespace {
     /// Carries out one operation. Attributes and times come back raw; [`outcome::Normaliser`] makes them comparable.
     fn apply(&mut self, op: &Op) -> Outcome;
+
+    /// Carries out operations that may fail, and closes all files.
+    fn fill(&mut self, ops: &[Op]) {
+        let close = (0..SLOTS).map(|slot| Op::Close { slot });
+        ops.iter().cloned().chain(close).for_each(|op| drop(self.apply(&op)));
+    }
 }
 
 /// What the run may assume about the machine it runs on.
