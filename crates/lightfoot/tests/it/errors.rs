@@ -32,6 +32,11 @@ fn lightfoot_answers_bad_input_by_the_table() {
 }
 
 #[test]
+fn a_fork_answers_bad_input_by_the_table() {
+    check("fork", &|| Box::new(Lightfoot::forked(World::PLAIN, &[Vec::new(), Vec::new()])));
+}
+
+#[test]
 fn the_kernel_answers_bad_input_by_the_table() {
     if Kernel::world().confined {
         println!("skipped: needs root");

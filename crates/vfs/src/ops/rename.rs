@@ -246,8 +246,7 @@ impl Context {
     /// if `moved_above`, else the replaced end.
     #[cold]
     fn refused_above(&self, ends: &Ends<'_, '_>, may_evict: &mut MayEvict, moved_above: bool) -> Result<Errno, Errno> {
-        let (old, new) = (&ends.old, &ends.new);
-        let exchange = ends.flags.contains(RenameFlags::EXCHANGE);
+        let (old, new, exchange) = (&ends.old, &ends.new, ends.flags.contains(RenameFlags::EXCHANGE));
         let refusal = |is_there: bool, errno| match is_there {
             true if ends.flags.contains(RenameFlags::NOREPLACE) => Errno::EEXIST,
             false if exchange => Errno::ENOENT,
@@ -255,7 +254,8 @@ impl Context {
         };
         if moved_above {
             let target = self.find_in(ends.sb, may_evict, new.dir, new.named())?;
-            return Ok(refusal(target.is_some(), Errno::EINVAL));
+            let slash = exchange && new.last.slash && target.is_some_and(|target| !target.object().is_dir());
+            return Ok(refusal(target.is_some(), if slash { Errno::ENOTDIR } else { Errno::EINVAL }));
         }
         let moved = self.find_in(ends.sb, may_evict, old.dir, old.named())?.ok_or(Errno::ENOENT)?;
         let slash = !moved.object().is_dir() && (old.last.slash || (!exchange && new.last.slash));
