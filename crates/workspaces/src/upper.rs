@@ -138,23 +138,25 @@ impl Upper {
         let done = self.make_durable(upto, &unmarked);
         self.slots.end_mark(freed, done.is_ok());
         let mut writing = self.log.lock();
-        match done {
-            Ok(()) => writing.marked = writing.marked.max(end),
+        match &done {
+            // Without other changes the mark itself needs no mark.
+            Ok(mark) => writing.marked = if writing.end() == end + mark { end + mark } else { end },
             Err(_) => writing.unmarked.extend(unmarked),
         }
-        done
+        done.map(drop)
     }
 
-    /// Makes the pages durable, and then the logs with a mark at their end.
-    fn make_durable(&self, upto: u64, unmarked: &[Arc<File>]) -> Result<(), Errno> {
+    /// Makes the pages durable, and then the logs with a mark at their end. Returns the length of the mark.
+    fn make_durable(&self, upto: u64, unmarked: &[Arc<File>]) -> Result<u64, Errno> {
         self.slots.sync()?;
         unmarked.iter().try_for_each(|log| log.sync_data().map_err(errno))?;
-        let file = {
-            let mut writing = self.log.lock();
-            writing.log.append(&[Event::Mark { upto }])?;
-            writing.log.file.clone()
+        let (file, mark) = {
+            let log = &mut self.log.lock().log;
+            let before = log.len;
+            log.append(&[Event::Mark { upto }])?;
+            (log.file.clone(), log.len - before)
         };
-        file.sync_data().map_err(errno)
+        file.sync_data().map(|()| mark).map_err(errno)
     }
 }
 

@@ -73,6 +73,7 @@ impl Log {
         if let Err(error) = self.file.write_all_at(&batch, self.len) {
             // The next batch is written over the part of this one, whose checksum is wrong.
             let _ = self.file.set_len(self.len);
+            self.reserved = self.len;
             return Err(errno(error));
         }
         self.len += batch.len() as u64;
