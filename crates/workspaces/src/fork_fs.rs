@@ -119,7 +119,7 @@ impl FileSystem for ForkFs {
         match (&current.link_body, &current.base) {
             (Some(body), _) => Ok(Box::from(&**body)),
             (None, Some(base)) => self.0.shared.lower.read_link(base).map(Box::from),
-            (None, None) => Err(Errno::EINVAL),
+            (None, None) => Err(Errno::ESTALE),
         }
     }
 

@@ -394,7 +394,8 @@ impl State {
     pub(crate) fn read(&self, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         let current = self.current(file.inode.node())?;
         let Some(contents) = current.contents.as_ref() else {
-            if current.base.is_some() {
+            // A file with a stamp is of the base, which may lack it.
+            if current.base.is_some() || current.stamp.is_some() {
                 return self.read_base(file, offset, buf);
             }
             // A file that the fork made, before its first write.

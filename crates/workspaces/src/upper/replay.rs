@@ -38,8 +38,6 @@ pub(crate) struct Replay<'r> {
     contents: HashMap<(u64, u64), Arc<File>>,
     /// The files of the base that later events move.
     moves: VecDeque<(Vec<u8>, Vec<u8>)>,
-    /// The files of the base by path and inode number.
-    found: HashMap<(Vec<u8>, u64), Option<Arc<PathRef>>>,
     pub(crate) numbers: Vec<(u64, u64)>,
     pub(crate) forks: BTreeMap<u64, SavedFork>,
     /// The next numbers of nodes, epochs and forks.
@@ -50,8 +48,8 @@ impl<'r> Replay<'r> {
     pub(crate) fn new(lower: &'r Lower, slots: &'r Arc<Slots>) -> Self {
         // Fork 0 is the trunk.
         let forks = BTreeMap::from([(0, SavedFork::default())]);
-        let (pages, contents, found, moves) = Default::default();
-        Self { lower, slots, pages, contents, moves, found, numbers: Vec::new(), forks, next: (MADE, 1, 1) }
+        let (pages, contents, moves) = Default::default();
+        Self { lower, slots, pages, contents, moves, numbers: Vec::new(), forks, next: (MADE, 1, 1) }
     }
 
     /// Repeats all events.
@@ -133,12 +131,16 @@ impl<'r> Replay<'r> {
         Record::Node(Arc::new(node))
     }
 
-    /// Returns the file of the base at a path, if it is the file that was there.
-    fn base(&mut self, path: &[u8], stamp: Option<Stamp>) -> Option<Arc<PathRef>> {
+    /// Returns the file of the base at a path, if it is the file that was there: where commits have moved it, or at a place
+    /// before, since the last commit may not have come so far.
+    fn base(&self, path: &[u8], stamp: Option<Stamp>) -> Option<Arc<PathRef>> {
+        let mut places = vec![path.to_vec()];
+        for (from, to) in &self.moves {
+            places.extend(places.last().and_then(|place| moved(place, from, to)));
+        }
         let (lower, ino) = (self.lower, stamp.map_or(0, |stamp| stamp.ino));
-        let path = self.moves.iter().fold(path.to_vec(), |path, (from, to)| moved(path, from, to));
-        let find = || lower.at(&path).filter(|held| held.attr().is_ok_and(|attr| attr.ino == ino)).map(Arc::new);
-        self.found.entry((path.clone(), ino)).or_insert_with(find).clone()
+        let at = |place: &Vec<u8>| lower.at(place).filter(|held| held.attr().is_ok_and(|attr| attr.ino == ino));
+        places.iter().rev().find_map(at).map(Arc::new)
     }
 
     fn contents(&mut self, saved: SavedContents) {
@@ -179,12 +181,10 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// Returns a path after a move.
-fn moved(path: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
-    match path.strip_prefix(from) {
-        Some(rest) if rest.is_empty() || rest[0] == b'/' => [to, rest].concat(),
-        _ => path,
-    }
+/// Returns the new path of a file that a move concerns.
+fn moved(path: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
+    let rest = path.strip_prefix(from)?;
+    (rest.is_empty() || rest[0] == b'/').then(|| [to, rest].concat())
 }
 
 /// Returns the page with a slot.

@@ -1,15 +1,18 @@
 //! Forks that a directory keeps: after a crash of the process, and after a loss of power.
 
 use crate::model::Act;
-use crate::tree::{Seen, fill, seen, write};
+use crate::publish::fail_at_with;
+use crate::tree::{Seen, fill, read, seen, write};
 use lightfoot_workspaces::{
-    BASE, Commit, CommitOptions, ForkLimits, ForkOptions, UpperError, WorkspaceError, Workspaces,
+    BASE, Commit, CommitOptions, Fork, ForkLimits, ForkOptions, UpperError, WorkspaceError, Workspaces,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
+use testkit::Faults;
 use vfs::{Base, Context, Errno, OpenFlags, S_IFDIR, S_IFMT, Vfs};
 
 const PAGE: usize = 4096;
@@ -170,6 +173,52 @@ fn a_crash_after_a_commit_to_the_base_loses_nothing() {
     }
 }
 
+/// The base fails from one call of a commit on, and the files of the upper directory are as they were then.
+#[test]
+fn a_crash_in_a_commit_to_the_base_leaves_each_fork_as_it_was() {
+    let mut ends = BTreeSet::new();
+    for seed in 0..3 {
+        for number in 0.. {
+            let (base, upper) = (base(), TempDir::new().unwrap());
+            let fs = hostfs::HostFs::new(base.path(), &hostfs::HostOptions::default()).expect("a directory");
+            let (fs, plan) = Faults::of(Box::new(fs));
+            let spaces = Workspaces::durable(Vfs::new(fs).context(), false, upper.path()).unwrap();
+            let mut random = fastrand::Rng::with_seed(seed);
+            for name in ["a", "same"] {
+                spaces.fork(BASE, name, ForkLimits::default()).unwrap();
+            }
+            let context = at(&spaces, "a");
+            for step in 0..20 {
+                if let Some(act) = Act::random(&context, &mut random, step) {
+                    let _ = act.run(&context);
+                }
+            }
+            let (expected, original) = (seen(&context), seen(&host(base.path())));
+            let (crashed, from) = (Arc::new(OnceLock::new()), upper.path().to_path_buf());
+            let at_crash = crashed.clone();
+            fail_at_with(&plan, number, false, move || {
+                at_crash.get_or_init(|| copy(&from));
+            });
+            let result = spaces.commit("a", CommitOptions::default());
+            plan.set(|_| None);
+            let Some(crashed) = crashed.get() else {
+                assert!(matches!(result, Ok(Commit::Done(_))), "seed {seed}, call {number}: {result:?}");
+                break;
+            };
+            let recovered = Fork::over(host(base.path()), false).unwrap().recover().unwrap();
+            let again = open(base.path(), crashed.path(), false).unwrap();
+            let (is_lost, base) = (!again.lost().is_empty(), seen(&host(base.path())));
+            ends.insert((format!("{recovered:?}"), is_lost));
+            let note = format!("seed {seed}, call {number}: {recovered:?}, {:?}", again.lost());
+            // A fork that lacks files was committed: the base has all that it had.
+            assert!(if is_lost { base == expected } else { seen(&at(&again, "a")) == expected }, "{note}");
+            assert!(base == expected || base == original, "{note}");
+            assert!(seen(&at(&again, "same")) == base, "{note}");
+        }
+    }
+    assert!(ends.len() >= 4, "{ends:?}");
+}
+
 /// Makes a copy of what a disk may have after a loss of power: all that was durable at the mark `then`, and any part of what was
 /// written since.
 fn powerless(then: &Path, now: &Path, random: &mut fastrand::Rng) -> TempDir {
@@ -297,6 +346,7 @@ fn a_fork_without_its_base_is_read_only() {
     fs::remove_file(base.path().join("a/g")).unwrap();
     let spaces = open(base.path(), upper.path(), false).unwrap();
     assert_eq!(spaces.lost(), ["a"]);
+    assert_eq!(read(&at(&spaces, "a"), "/moved"), Err(Errno::ESTALE));
     assert_eq!(write(&at(&spaces, "a"), "/other", 0, b"text"), Err(Errno::EROFS));
     write(&at(&spaces, "b"), "/other", 0, b"text").unwrap();
     spaces.fork("a", "c", ForkLimits::default()).unwrap();

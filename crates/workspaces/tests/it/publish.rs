@@ -113,6 +113,11 @@ const CHANGES: [&str; 12] = [
 
 /// Fails changing calls from the one with this number on; only that one, if `is_once`.
 fn fail_at(plan: &Plan, number: u64, is_once: bool) {
+    fail_at_with(plan, number, is_once, || {});
+}
+
+/// As [`fail_at`]; calls `failed` before each call that fails.
+pub(crate) fn fail_at_with(plan: &Plan, number: u64, is_once: bool, failed: impl Fn() + Send + Sync + 'static) {
     let count = AtomicU64::new(0);
     plan.set(move |call| {
         let now = if CHANGES.contains(&call.method) {
@@ -125,7 +130,10 @@ fn fail_at(plan: &Plan, number: u64, is_once: bool) {
         } else {
             now.wrapping_add(1) > number && now != u64::MAX
         };
-        is_dead.then_some(Fault::Fail(Errno::EIO))
+        is_dead.then(|| {
+            failed();
+            Fault::Fail(Errno::EIO)
+        })
     });
 }
 
