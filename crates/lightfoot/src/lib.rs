@@ -63,6 +63,7 @@
 //! |---------|--------------|
 //! | `host`  | host directories as file systems: `Vfs::host`, `HostFs` |
 //! | `fuse`  | mounts of a tree, or of a part of it, on a directory of the host: `Vfs::mount`, the module `fuse` |
+//! | `workspaces` | copy-on-write forks of a tree: the module `workspaces` |
 //! | `serde` | `Serialize` for reports ([`CacheStats`], [`MountInfo`], [`RcuStats`]...) and events; `Deserialize` too for [`Budget`] and [`MountFlags`] |
 //!
 //! The crate builds on Linux only.
@@ -114,6 +115,24 @@ mod conversions;
 #[doc(no_inline)]
 pub use ::vfs;
 pub use ::vfs::DEFAULT_QUEUED_EVENTS;
+/// Copy-on-write forks of a tree, in memory or kept by a directory of the host.
+///
+/// ```
+/// use lightfoot::{Vfs, workspaces::{ForkLimits, Workspaces}};
+///
+/// let base = Vfs::ram();
+/// base.context().write("/main.c", "one")?;
+/// let spaces = Workspaces::over(base.as_inner().context(), true)?;
+/// spaces.fork("base", "a", ForkLimits::default())?;
+/// let forks = Vfs::from(spaces.tree().clone()).context();
+/// forks.write("/w/a/main.c", "two")?;
+/// assert_eq!(spaces.changes("a")?[0].to_string(), "M main.c");
+/// assert_eq!(base.context().read_to_string("/main.c")?, "one");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "workspaces")]
+#[doc(no_inline)]
+pub use ::workspaces;
 pub use access::{Capabilities, Credentials, F_OK, Policy, R_OK, W_OK, X_OK};
 pub use context::Context;
 pub use dir::Dir;

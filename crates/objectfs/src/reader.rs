@@ -116,7 +116,7 @@ impl Reader {
         };
         let read = copy_from(bytes, at - window.range.start, into).inspect_err(|_| windows.remove(&window))?;
         if window.serve(read) || !window.is_ahead() {
-            target.retire(&window);
+            retire(target.fs, target.node, &window);
         }
         self.go_on(target, at + read);
         Ok(Some(read))
@@ -136,7 +136,7 @@ impl Reader {
         let is_sequential = is_next && (plan.next..plan.next + OUT_OF_ORDER).contains(&start);
         let needed = wanted.end.div_ceil(BLOCK) * BLOCK;
         if !is_sequential {
-            plan.windows.drain(..).for_each(|window| target.retire(&window));
+            plan.windows.drain(..).for_each(|window| retire(target.fs, target.node, &window));
             *plan = Plan { version: target.version, ..Plan::default() };
         }
         let mut windows = target.node.windows.lock();
@@ -188,7 +188,7 @@ impl Reader {
         }
         while plan.windows.front().is_some_and(|window| window.range.end + OUT_OF_ORDER < at) {
             if let Some(window) = plan.windows.pop_front() {
-                target.retire(&window);
+                retire(target.fs, target.node, &window);
             }
         }
     }
@@ -233,10 +233,6 @@ impl Target<'_> {
         let window = Arc::new(Window::new(self.version, range, reading, taken));
         windows.push(window.clone());
         window
-    }
-
-    fn retire(&self, window: &Arc<Window>) {
-        retire(self.fs, self.node, window);
     }
 }
 

@@ -193,6 +193,22 @@ impl Workspaces {
     /// directory before the call returns; `fsync(2)`, the drop, and every five seconds make it durable. A fork that needs a file
     /// of the base that another program has removed or replaced meanwhile is read-only; [`Workspaces::lost`] returns it.
     ///
+    /// ```
+    /// use lightfoot_workspaces::{ForkLimits, Workspaces};
+    /// use vfs::{Base, Vfs};
+    ///
+    /// # let (source, dir) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let (source, dir) = (source.path(), dir.path());
+    /// let base = Vfs::new(hostfs::HostFs::new(source, &hostfs::HostOptions::default())?);
+    /// let spaces = Workspaces::durable(base.context(), false, dir)?;
+    /// spaces.fork("base", "a", ForkLimits::default())?;
+    /// spaces.tree().context().mkdir(Base::CWD, b"/w/a/src", 0o755)?;
+    /// drop(spaces);
+    /// let spaces = Workspaces::durable(base.context(), false, dir)?;
+    /// assert_eq!(spaces.changes("a")?[0].to_string(), "A src");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`UpperError`].
     pub fn durable(base: vfs::Context, is_fixed: bool, dir: &Path) -> Result<Self, UpperError> {

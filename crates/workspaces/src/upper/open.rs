@@ -14,8 +14,8 @@ use core::fmt;
 use parking_lot::Mutex;
 use prim::atomic::Ordering::Relaxed;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, TryLockError, read_dir, read_to_string, rename, write};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{DirBuilder, File, TryLockError, read_dir, read_to_string, rename};
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use vfs::{Errno, Foreign};
@@ -120,10 +120,10 @@ impl Opening<'_> {
         slots.end_mark(unused, true);
         let format = format!("{format}\nboot {}\n", boot.trim());
         let new = dir.join("format.new");
-        let written = write(&new, format)
-            .and_then(|()| File::open(&new)?.sync_all())
-            .and_then(|()| rename(&new, dir.join("format")));
-        written.map_err(errno).and_then(|()| sync_dir(&dir)).map_err(failed)?;
+        let file = open_file(&new, true).map_err(failed)?;
+        let written = file.write_all_at(format.as_bytes(), 0).and_then(|()| file.sync_all());
+        let named = written.and_then(|()| rename(&new, dir.join("format")));
+        named.map_err(errno).and_then(|()| sync_dir(&dir)).map_err(failed)?;
         Ok((trunk, forks))
     }
 
