@@ -37,7 +37,7 @@ impl Page {
     pub(crate) fn slot(&self) -> Option<u64> {
         match self {
             Self::Memory(_) => None,
-            Self::Disk(slot) => Some(slot.number()),
+            Self::Disk(slot) => Some(slot.number),
         }
     }
 

@@ -115,12 +115,12 @@ impl Upper {
         node
     }
 
-    /// Makes all changes so far durable.
+    /// Makes all changes so far durable. `frees`: also if only slots wait for it.
     ///
     /// # Errors
     /// The directory's.
-    pub(crate) fn mark(&self) -> Result<(), Errno> {
-        let wanted = self.log.lock().end();
+    pub(crate) fn mark(&self, frees: bool) -> Result<(), Errno> {
+        let wanted = if frees && self.slots.has_waiting() { u64::MAX } else { self.log.lock().end() };
         let _one = self.marking.lock();
         self.mark_up_to(wanted)
     }
@@ -209,7 +209,7 @@ impl State {
     /// # Errors
     /// The directory's.
     pub(crate) fn sync(&self) -> Result<(), Errno> {
-        self.shared.upper.as_ref().map_or(Ok(()), |upper| upper.mark())
+        self.shared.upper.as_ref().map_or(Ok(()), |upper| upper.mark(false))
     }
 }
 
@@ -229,7 +229,7 @@ impl Marks {
             loop {
                 let is_last = stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout);
                 // An error: the next mark tries again, and fsync(2) reports it.
-                let _ = upper.mark();
+                let _ = upper.mark(true);
                 if is_last {
                     return;
                 }

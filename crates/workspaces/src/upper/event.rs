@@ -8,7 +8,7 @@
 use crate::contents::{Contents, File};
 use crate::lower::Lower;
 use crate::page::Page;
-use crate::record::{Covered, Entry, Key, Node, Part, Record, Stamp, Xattrs};
+use crate::record::{Covered, Entry, Key, Node, Record, Stamp, Xattrs};
 use crate::tree::Tree;
 use crate::usage::ForkLimits;
 use serde::{Deserialize, Serialize};
@@ -179,11 +179,4 @@ impl SavedNode {
             contents: None,
         }
     }
-}
-
-/// Returns the number of the node of a key.
-pub(crate) fn node_of(key: &[u8]) -> Option<u64> {
-    Some(match Part::of(key)? {
-        Part::Node(node) | Part::Place(node) | Part::Name(node, _) | Part::Serial(node, _) => node,
-    })
 }

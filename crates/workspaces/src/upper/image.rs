@@ -108,9 +108,7 @@ pub(super) fn write(dir: &Path, number: u64, shared: &Shared, taken: &[Taken]) -
     let path = dir.join("image.new");
     fill(&path, shared, taken).inspect_err(|_| drop(remove_file(&path)))?;
     rename(&path, &paths(dir, number)[0]).map_err(errno)?;
-    sync_dir(dir)?;
-    remove_others(dir, number);
-    Ok(())
+    sync_dir(dir).map(|()| remove_others(dir, number))
 }
 
 /// Writes an image to a file, durably.

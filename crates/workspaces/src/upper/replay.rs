@@ -4,7 +4,7 @@
 //! The batches are repeated in order, on real trees. So forks share the parts of their maps that they shared before. The files of the
 //! base are looked up by their paths; a fork that needs one that is not there any more is [lost](SavedFork::is_lost).
 
-use super::event::{Event, Name, Saved, SavedBase, SavedContents, SavedNode, node_of};
+use super::event::{Event, Name, Saved, SavedBase, SavedContents, SavedNode};
 use super::slots::Slots;
 use crate::contents::{Contents, File};
 use crate::lower::Lower;
@@ -102,7 +102,7 @@ impl<'r> Replay<'r> {
         let Some(mut of) = self.forks.remove(&fork) else { return };
         let tree = if of_origin { &mut of.origin } else { &mut of.tree };
         for (key, saved) in changes {
-            let number = node_of(&key).unwrap_or(0);
+            let number = key.first_chunk().map_or(0, |number| u64::from_be_bytes(*number));
             self.next.0 = self.next.0.max(number + 1);
             let record = saved.map(|saved| match saved {
                 Saved::Entry(entry) => Record::Entry(entry),

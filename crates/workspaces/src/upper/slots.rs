@@ -45,13 +45,15 @@ struct Lists {
     free: BTreeSet<u64>,
     /// Slots that the next mark frees.
     waiting: Vec<u64>,
+    /// Slots that became free without a mark, and have space.
+    spacious: Vec<u64>,
 }
 
 /// A slot that a page has.
 #[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
-    number: u64,
+    pub(crate) number: u64,
     /// The marks that had begun when it was taken.
     marks: u64,
 }
@@ -88,9 +90,16 @@ impl Slots {
 
     /// Begins a mark: from here on, slots that were taken so far are not written. Returns the slots that the mark frees.
     pub(crate) fn begin_mark(&self) -> Vec<u64> {
-        let mut lists = self.lists.lock();
+        let lists = &mut *self.lists.lock();
         self.marks.fetch_add(1, Relaxed);
+        lists.waiting.extend(lists.spacious.drain(..).filter(|slot| lists.free.remove(slot)));
         core::mem::take(&mut lists.waiting)
+    }
+
+    /// Returns whether a mark would free slots, or space.
+    pub(crate) fn has_waiting(&self) -> bool {
+        let lists = self.lists.lock();
+        !lists.waiting.is_empty() || !lists.spacious.is_empty()
     }
 
     /// Makes the bytes of all slots durable.
@@ -130,10 +139,6 @@ fn runs(numbers: &[u64]) -> Vec<(u64, u64)> {
 }
 
 impl Slot {
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
     pub(crate) fn is_writable(&self) -> bool {
         self.marks == self.slots.marks.load(Relaxed)
     }
@@ -152,6 +157,7 @@ impl Drop for Slot {
         let mut lists = self.slots.lists.lock();
         if self.is_writable() {
             lists.free.insert(self.number);
+            lists.spacious.push(self.number);
         } else {
             lists.waiting.push(self.number);
         }
