@@ -1,6 +1,6 @@
-//! A new fork of a fork, of its present state or of its beginning.
+//! The trunk of a store, and a new fork of a fork, of its present state or of its beginning.
 
-use crate::state::{Parent, State, give_back};
+use crate::state::{Parent, Shared, State, give_back};
 use crate::tree::Tree;
 use crate::upper::event::Event;
 use crate::usage::{ForkLimits, Usage};
@@ -8,6 +8,12 @@ use std::sync::Arc;
 use vfs::Errno;
 
 impl State {
+    /// Returns the trunk of a new store, or of one that a directory keeps.
+    pub(crate) fn trunk(shared: Arc<Shared>) -> Result<Self, Errno> {
+        let usage = Usage::new(ForkLimits::default(), (0, 0));
+        Self::new(shared, Tree::default(), usage, Parent::Base, (0, 0))
+    }
+
     /// Returns the state of a new fork of this one.
     pub(crate) fn fork(self: &Arc<Self>, limits: ForkLimits) -> Result<Self, Errno> {
         let _closed = self.close();

@@ -8,11 +8,10 @@
 //! # How it is locked
 //! A mutex for a few instructions.
 
-use crate::record::{MADE, Place};
+use crate::record::{MADE, Place, now_ns};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::SystemTime;
 use vfs::{Base, Context, DirEntry, Errno, OpenFile, OpenFlags, PathRef, Resolve, Want};
 
 /// The most held files whose inode was evicted, or has not begun.
@@ -22,7 +21,7 @@ const COLD: usize = 1024;
 const NOTED: usize = 1 << 18;
 
 /// After this time a change of a file has another change time, on every file system.
-const SETTLED_NS: i128 = 2_000_000_000;
+const SETTLED_NS: i64 = 2_000_000_000;
 
 /// See the [module documentation](self).
 #[derive(Debug)]
@@ -111,9 +110,8 @@ impl Lower {
 
     /// Notes that the file of a number has no ACL.
     pub(crate) fn note_no_acl(&self, number: u64, ctime: i64) {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // A later change may have the same time.
-        let is_settled = self.is_fixed || i128::from(ctime) + SETTLED_NS < i128::try_from(now.as_nanos()).unwrap_or(0);
+        let is_settled = self.is_fixed || ctime.saturating_add(SETTLED_NS) < now_ns();
         let mut without_acl = self.without_acl.lock();
         if without_acl.len() >= NOTED {
             without_acl.clear();
@@ -123,10 +121,17 @@ impl Lower {
         }
     }
 
-    /// Returns the file at a path from the root, if there is one.
-    pub(crate) fn at(&self, path: &[u8]) -> Option<PathRef> {
-        let base = Base::at(&self.root).within(Resolve::NO_XDEV.union(Resolve::NO_SYMLINKS));
-        self.context.hold(base, if path.is_empty() { b"." } else { path }, false).ok()
+    /// Returns the root directory for paths without links and other file systems.
+    pub(crate) fn base(&self) -> Base<'_> {
+        Base::at(&self.root).within(Resolve::NO_SYMLINKS.union(Resolve::NO_XDEV))
+    }
+
+    /// Returns the file at a path from the root.
+    ///
+    /// # Errors
+    /// The base's.
+    pub(crate) fn at(&self, path: &[u8]) -> Result<PathRef, Errno> {
+        self.context.hold(self.base(), if path.is_empty() { b"." } else { path }, false)
     }
 
     /// Returns the numbers of files whose inode numbers are too large.
@@ -225,8 +230,7 @@ mod tests {
     #[test]
     fn a_change_of_an_acl_is_seen_by_its_time() {
         let lower = |is_fixed| Lower::new(Vfs::new(ramfs::RamFs::new()).context(), is_fixed).unwrap();
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
-        let now = i64::try_from(now).unwrap();
+        let now = now_ns();
         let old = now - 10_000_000_000;
         let shown = lower(false);
         shown.note_no_acl(1, now);

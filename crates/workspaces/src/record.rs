@@ -151,8 +151,13 @@ impl Covered {
 
 /// Returns the time. File times are coarser, so a file that changes at the next moment may look older.
 pub(crate) fn now_ns() -> i64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
+    ns(SystemTime::now())
+}
+
+/// Returns a time in nanoseconds since the epoch.
+pub(crate) fn ns(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// A name in a directory.

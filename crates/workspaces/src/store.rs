@@ -6,8 +6,7 @@ use crate::fork_fs::ForkFs;
 use crate::lower::Lower;
 use crate::publish::{Recovered, recover};
 use crate::state::{Parent, Shared, State};
-use crate::tree::Tree;
-use crate::usage::{ForkLimits, Usage};
+use crate::usage::ForkLimits;
 use core::fmt;
 use std::sync::Arc;
 use vfs::{Context, Errno};
@@ -46,9 +45,7 @@ impl Fork {
     /// # Errors
     /// The errors of the base's root directory.
     pub fn over(base: Context, is_fixed: bool) -> Result<Self, Errno> {
-        let lower = Lower::new(base, is_fixed)?;
-        let usage = Usage::new(ForkLimits::default(), (0, 0));
-        State::new(Arc::new(Shared::new(lower)), Tree::default(), usage, Parent::Base, (0, 0)).map(Self::of)
+        State::trunk(Arc::new(Shared::new(Lower::new(base, is_fixed)?))).map(Self::of)
     }
 
     /// Returns a new fork, which has the changes of this one. Calls that run at this moment are in it whole or not at all.

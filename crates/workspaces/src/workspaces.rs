@@ -12,6 +12,7 @@ use crate::commit::{Commit, CommitOptions};
 use crate::diff::Change;
 use crate::lower::Lower;
 use crate::publish::Recovered;
+use crate::record::ns;
 use crate::store::Fork;
 use crate::upper::event::Name;
 use crate::upper::{Marks, UpperError, open};
@@ -256,14 +257,10 @@ impl Workspaces {
     /// # Errors
     /// As for [`Workspaces::fork`].
     pub fn fork_with(&self, from: &str, name: &str, options: ForkOptions) -> Result<(), WorkspaceError> {
-        let (fork, parent) = if options.of_origin {
-            let (fork, parent) = self.get(from)?;
-            (fork.fork_origin(options.limits)?, parent)
-        } else {
-            (self.tree_of(from)?.fork(options.limits)?, from.into())
-        };
-        let is_lost = self.tree_of(from)?.0.is_lost();
-        self.add(name, Kept { fork, parent, made: SystemTime::now() }, (options.is_read_only, is_lost))
+        let (of, parent) = if options.of_origin { self.get(from)? } else { (self.tree_of(from)?, from.into()) };
+        let fork = if options.of_origin { of.fork_origin(options.limits)? } else { of.fork(options.limits)? };
+        let kept = Kept { fork, parent, made: SystemTime::now() };
+        self.add(name, kept, (options.is_read_only, of.0.is_lost()))
     }
 
     /// Mounts a new fork.
@@ -276,8 +273,7 @@ impl Workspaces {
         if forks.contains_key(name) {
             return Err(WorkspaceError::Exists(name.into()));
         }
-        let made = kept.made.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let (made, parent) = (i64::try_from(made).unwrap_or(i64::MAX), kept.parent.clone());
+        let (made, parent) = (ns(kept.made), kept.parent.clone());
         kept.fork.0.keep(Name { name: name.into(), parent, made, is_read_only, is_lost })?;
         Ok(self.show(&mut forks, name, kept, is_read_only || is_lost)?)
     }
@@ -362,13 +358,8 @@ impl Workspaces {
         Ok(fork.roll_back(to.as_ref())?)
     }
 
-    #[cfg(test)]
-    pub(crate) fn fork_for_tests(&self, name: &str) -> Fork {
-        self.get(name).expect("a fork").0
-    }
-
     /// Returns a fork, and the name of its parent.
-    fn get(&self, name: &str) -> Result<(Fork, String), WorkspaceError> {
+    pub(crate) fn get(&self, name: &str) -> Result<(Fork, String), WorkspaceError> {
         let forks = self.forks.lock();
         let kept = forks.get(name).ok_or_else(|| WorkspaceError::Missing(name.into()))?;
         Ok((kept.fork.clone(), kept.parent.clone()))

@@ -18,9 +18,7 @@
 use crate::lower::Lower;
 use crate::record::Xattrs;
 use serde::{Deserialize, Serialize};
-use vfs::{
-    Attr, Base, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, Resolve, S_IFDIR, SetAttr, SetTime, SetXattr, Want,
-};
+use vfs::{Attr, Base, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, S_IFDIR, SetAttr, SetTime, SetXattr, Want};
 
 /// The name in the base's root directory under which a commit prepares its files.
 pub(crate) const STAGING: &[u8] = b".lightfoot-commit";
@@ -119,12 +117,12 @@ pub(super) struct Target<'t>(pub(super) &'t Lower);
 
 impl<'t> Target<'t> {
     fn base(self) -> Base<'t> {
-        Base::at(self.0.root()).within(Resolve::NO_SYMLINKS.union(Resolve::NO_XDEV))
+        self.0.base()
     }
 
     /// Returns a held file.
     pub(super) fn hold(self, path: &[u8]) -> Result<vfs::PathRef, Errno> {
-        self.0.context().hold(self.base(), if path.is_empty() { b"." } else { path }, false)
+        self.0.at(path)
     }
 
     pub(super) fn attr(self, path: &[u8]) -> Result<Attr, Errno> {

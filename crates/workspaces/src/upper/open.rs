@@ -101,17 +101,10 @@ impl Opening<'_> {
         let upper =
             Upper { dir: dir.clone(), slots: slots.clone(), pause, marking, log: writing, numbers, _lock: lock };
         let shared = Arc::new(Shared::over(self.lower, Pages::Disk(slots.clone()), Some(upper), next));
-        let trunk = State::new(
-            shared.clone(),
-            Default::default(),
-            Usage::new(Default::default(), (0, 0)),
-            Parent::Base,
-            (0, 0),
-        );
-        let trunk = trunk.map_err(failed)?;
+        let trunk = State::trunk(shared.clone()).map_err(failed)?;
         let forks = restore(&shared, forks).map_err(failed)?;
         // On a full disk the older image and logs stay.
-        let marked = shared.upper.as_ref().map_or(Ok(()), |upper| upper.mark_up_to(1));
+        let marked = shared.upper.as_ref().map_or(Ok(()), |upper| upper.mark_up_to(u64::MAX));
         match write_image(&dir, number, &shared, &take(&shared)) {
             Err(Errno::ENOSPC) => marked,
             written => written,

@@ -38,7 +38,6 @@ pub(crate) struct Replay<'r> {
     contents: HashMap<(u64, u64), Arc<File>>,
     /// The files of the base that later events move.
     moves: VecDeque<(Vec<u8>, Vec<u8>)>,
-    pub(crate) numbers: Vec<(u64, u64)>,
     pub(crate) forks: BTreeMap<u64, SavedFork>,
     /// The next numbers of nodes, epochs and forks.
     pub(crate) next: (u64, u64, u64),
@@ -49,7 +48,7 @@ impl<'r> Replay<'r> {
         // Fork 0 is the trunk.
         let forks = BTreeMap::from([(0, SavedFork::default())]);
         let (pages, contents, moves) = Default::default();
-        Self { lower, slots, pages, contents, moves, numbers: Vec::new(), forks, next: (MADE, 1, 1) }
+        Self { lower, slots, pages, contents, moves, forks, next: (MADE, 1, 1) }
     }
 
     /// Repeats all events.
@@ -66,7 +65,6 @@ impl<'r> Replay<'r> {
         match event {
             Event::Number { ino, node } => {
                 self.lower.number(ino, || node);
-                self.numbers.push((ino, node));
                 self.next.0 = self.next.0.max(node + 1);
             }
             Event::Begin { fork, from, like, of_origin, limits } => {
@@ -139,7 +137,7 @@ impl<'r> Replay<'r> {
             places.extend(places.last().and_then(|place| moved(place, from, to)));
         }
         let (lower, ino) = (self.lower, stamp.map_or(0, |stamp| stamp.ino));
-        let at = |place: &Vec<u8>| lower.at(place).filter(|held| held.attr().is_ok_and(|attr| attr.ino == ino));
+        let at = |place: &Vec<u8>| lower.at(place).ok().filter(|held| held.attr().is_ok_and(|attr| attr.ino == ino));
         places.iter().rev().find_map(at).map(Arc::new)
     }
 

@@ -1,7 +1,7 @@
 //! Forks that a directory keeps: after a crash of the process, and after a loss of power.
 
 use crate::model::Act;
-use crate::publish::fail_at_with;
+use crate::publish::{fail_at_with, host};
 use crate::tree::{Seen, fill, read, seen, write};
 use lightfoot_workspaces::{
     BASE, Commit, CommitOptions, Fork, ForkLimits, ForkOptions, UpperError, WorkspaceError, Workspaces,
@@ -20,18 +20,14 @@ const PAGE: usize = 4096;
 /// A fork as a user sees it: parent, use, files, changes.
 type Shown = (String, (u64, u64), BTreeMap<String, Seen>, Vec<String>);
 
-fn host(dir: &Path) -> Context {
-    Vfs::new(hostfs::HostFs::new(dir, &hostfs::HostOptions::default()).expect("a directory")).context()
-}
-
 fn open(base: &Path, upper: &Path, is_fixed: bool) -> Result<Workspaces, UpperError> {
-    Workspaces::durable(host(base), is_fixed, upper)
+    Workspaces::durable(host(base).context(), is_fixed, upper)
 }
 
 /// Returns a directory with some files.
 fn base() -> TempDir {
     let base = TempDir::new().expect("a directory");
-    fill(&host(base.path()));
+    fill(&host(base.path()).context());
     base
 }
 
@@ -105,11 +101,7 @@ fn change(spaces: &Workspaces, random: &mut fastrand::Rng, step: usize) {
         }
         _ if from != BASE => {
             let context = at(spaces, &from);
-            for step in step..step + 3 {
-                if let Some(act) = Act::random(&context, random, step) {
-                    let _ = act.run(&context);
-                }
-            }
+            Act::some(&context, random, step..step + 3);
         }
         _ => {}
     }
@@ -151,11 +143,8 @@ fn a_crash_after_a_commit_to_the_base_loses_nothing() {
         spaces.fork(BASE, "a", ForkLimits::default()).unwrap();
         for round in 0..6 {
             let context = at(&spaces, "a");
-            for step in 0..random.usize(..20) {
-                if let Some(act) = Act::random(&context, &mut random, step) {
-                    let _ = act.run(&context);
-                }
-            }
+            let steps = random.usize(..20);
+            Act::some(&context, &mut random, 0..steps);
             drop(context);
             if random.bool() {
                 let done = spaces.commit("a", CommitOptions::default());
@@ -188,12 +177,8 @@ fn a_crash_in_a_commit_to_the_base_leaves_each_fork_as_it_was() {
                 spaces.fork(BASE, name, ForkLimits::default()).unwrap();
             }
             let context = at(&spaces, "a");
-            for step in 0..20 {
-                if let Some(act) = Act::random(&context, &mut random, step) {
-                    let _ = act.run(&context);
-                }
-            }
-            let (expected, original) = (seen(&context), seen(&host(base.path())));
+            Act::some(&context, &mut random, 0..20);
+            let (expected, original) = (seen(&context), seen(&host(base.path()).context()));
             let (crashed, from) = (Arc::new(OnceLock::new()), upper.path().to_path_buf());
             let at_crash = crashed.clone();
             fail_at_with(&plan, number, false, move || {
@@ -205,9 +190,9 @@ fn a_crash_in_a_commit_to_the_base_leaves_each_fork_as_it_was() {
                 assert!(matches!(result, Ok(Commit::Done(_))), "seed {seed}, call {number}: {result:?}");
                 break;
             };
-            let recovered = Fork::over(host(base.path()), false).unwrap().recover().unwrap();
+            let recovered = Fork::over(host(base.path()).context(), false).unwrap().recover().unwrap();
             let again = open(base.path(), crashed.path(), false).unwrap();
-            let (is_lost, base) = (!again.lost().is_empty(), seen(&host(base.path())));
+            let (is_lost, base) = (!again.lost().is_empty(), seen(&host(base.path()).context()));
             ends.insert((format!("{recovered:?}"), is_lost));
             let note = format!("seed {seed}, call {number}: {recovered:?}, {:?}", again.lost());
             // A fork that lacks files was committed: the base has all that it had.
@@ -268,11 +253,7 @@ fn a_loss_of_power_loses_nothing_that_fsync_covered() {
                 1 if name != "kept" => spaces.discard(&name, false).unwrap(),
                 2 => spaces.roll_back(&name, None).unwrap(),
                 _ => {
-                    for step in step..step + 4 {
-                        if let Some(act) = Act::random(&context, &mut random, step) {
-                            let _ = act.run(&context);
-                        }
-                    }
+                    Act::some(&context, &mut random, step..step + 4);
                 }
             }
             if step % 10 == 4 {
@@ -295,9 +276,7 @@ fn a_loss_of_power_loses_nothing_that_fsync_covered() {
 fn change_files(spaces: &Workspaces, random: &mut fastrand::Rng, step: usize) {
     for fork in spaces.list() {
         let context = at(spaces, &fork.name);
-        if let Some(act) = Act::random(&context, random, step) {
-            let _ = act.run(&context);
-        }
+        Act::some(&context, random, step..step + 1);
         let _ = write(&context, "/same", 0, &vec![step as u8; 3 * PAGE]);
     }
 }

@@ -101,6 +101,15 @@ impl Act {
         Some(Self { kind, one, other, fresh, len, offset, byte: step as u8, flags })
     }
 
+    /// Makes random changes of a tree, which may fail.
+    pub(crate) fn some(tree: &Context, random: &mut fastrand::Rng, steps: core::ops::Range<usize>) {
+        for step in steps {
+            if let Some(act) = Self::random(tree, random, step) {
+                let _ = act.run(tree);
+            }
+        }
+    }
+
     /// Returns whether the change may move a directory.
     pub(crate) fn is_move(&self) -> bool {
         matches!(self.kind, 7 | 8)

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use testkit::{Fault, Faults, Plan};
 use vfs::{Base, Context, Errno, PathAt, RenameFlags, S_IFCHR, SetAttr, Vfs};
 
-fn host(dir: &Path) -> Vfs {
+pub(crate) fn host(dir: &Path) -> Vfs {
     Vfs::new(hostfs::HostFs::new(dir, &hostfs::HostOptions::default()).expect("a directory"))
 }
 
@@ -87,11 +87,7 @@ fn faulty(dir: &Path, seed: u64) -> (Fork, Context, Arc<Plan>) {
     let (fs, plan) = Faults::of(Box::new(fs));
     let (fork, context) = fork_of(&Vfs::new(fs), false);
     let mut random = fastrand::Rng::with_seed(seed);
-    for step in 0..20 {
-        if let Some(act) = Act::random(&context, &mut random, step) {
-            let _ = act.run(&context);
-        }
-    }
+    Act::some(&context, &mut random, 0..20);
     (fork, context, plan)
 }
 
