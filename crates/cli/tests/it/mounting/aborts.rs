@@ -1,9 +1,11 @@
 //! How a mount in the foreground ends whose connection was aborted.
 
 use crate::mounting::fixture::Fixture;
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 
 /// Aborts the connection of `m` by fusectl, as an administrator does.
 fn abort(fixture: &Fixture) {
@@ -43,10 +45,13 @@ fn a_forced_unmount_is_an_unmount_unless_the_mount_is_in_use() {
     let Some(fixture) = Fixture::new() else { return };
     for (is_open, expected) in [(false, 0), (true, 1)] {
         let mount = fixture.mount(&["ram:", "m"]);
-        fs::write(fixture.at("m/f"), "x").expect("a file");
+        // Not a file of this process: each process that another test starts has it open, too, until it runs its program, and the
+        // mount is in use for as long.
+        let written = Command::new("sh").arg("-c").arg("echo x > m/f").current_dir(fixture.at(".")).status();
+        assert!(written.expect("a shell runs").success());
         let _open = is_open.then(|| fs::File::open(fixture.at("m/f")).expect("it can be opened"));
-        // A process that another test starts has the open files of this one until it runs its program.
-        let _ = unmount(fixture.at("m"), UnmountFlags::FORCE);
+        let unmounted = unmount(fixture.at("m"), UnmountFlags::FORCE);
+        assert_eq!(unmounted, if is_open { Err(Errno::BUSY) } else { Ok(()) });
         let (status, log) = mount.end();
         assert!(status == Some(expected) && !fixture.is_mounted(), "{is_open}, {status:?}: {log}");
     }
