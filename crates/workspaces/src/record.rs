@@ -192,7 +192,7 @@ impl Stamp {
 }
 
 /// One record; see the [module documentation](self).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Record {
     Node(Arc<Node>),
     Entry(Entry),
@@ -204,6 +204,11 @@ pub(crate) enum Record {
 }
 
 impl Record {
+    /// Returns the node, if it is the record of one.
+    pub(crate) fn node(&self) -> Option<&Arc<Node>> {
+        if let Self::Node(node) = self { Some(node) } else { None }
+    }
+
     /// Returns whether nothing has changed from one record to the other.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -217,12 +222,31 @@ impl Record {
     }
 }
 
+/// The fields of [`Attr`], by which a log has them.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Attr")]
+struct SavedAttr {
+    ino: u64,
+    mode: u32,
+    nlink: u32,
+    uid: u32,
+    gid: u32,
+    rdev: u32,
+    size: u64,
+    blocks: u64,
+    atime: i64,
+    mtime: i64,
+    ctime: i64,
+}
+
 /// The state of a file, after its first change in the fork or in a fork before it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Node {
+    #[serde(with = "SavedAttr")]
     pub(crate) attr: Attr,
     pub(crate) birth: Option<i64>,
-    /// The file of the base behind it, whose names, contents and attributes show through.
+    /// The file of the base behind it, whose names, contents and attributes show through. A log has its path beside the node.
+    #[serde(skip)]
     pub(crate) base: Option<Arc<PathRef>>,
     /// The state of the file of the base.
     pub(crate) stamp: Option<Stamp>,
@@ -231,7 +255,8 @@ pub(crate) struct Node {
     pub(crate) link_body: Option<Arc<[u8]>>,
     /// `None`: as in the base.
     pub(crate) xattrs: Option<Arc<Xattrs>>,
-    /// `None`: as in the base.
+    /// `None`: as in the base. A log has the epoch beside the node.
+    #[serde(skip)]
     pub(crate) contents: Option<Arc<File>>,
 }
 

@@ -37,10 +37,7 @@ pub(crate) struct Tree {
 impl Tree {
     /// Returns the record of a node.
     pub(crate) fn node(&self, node: u64) -> Option<&Arc<Node>> {
-        match self.map.get(&*KeyBuf::node(node)) {
-            Some(Record::Node(found)) => Some(found),
-            _ => None,
-        }
+        self.map.get(&*KeyBuf::node(node))?.node()
     }
 
     /// Returns the record of a node, to change it: `ESTALE` if there is none.
@@ -90,8 +87,8 @@ impl Tree {
     }
 
     /// Sets or removes a record, as the log has it.
-    pub(crate) fn replay(&mut self, key: &[u8], record: Option<Record>) {
-        if let Some(Part::Node(number)) = Part::of(key) {
+    pub(crate) fn replay(&mut self, key: Key, record: Option<Record>) {
+        if let Some(Part::Node(number)) = Part::of(&key) {
             match &record {
                 Some(Record::Node(node)) if node.attr.nlink == 0 => drop(self.orphans.insert(number)),
                 _ => drop(self.orphans.remove(&number)),
@@ -102,16 +99,15 @@ impl Tree {
                 if let Record::Entry(entry) = &record {
                     self.serial = self.serial.max(entry.serial);
                 }
-                self.put(key.into(), record);
+                self.put(key, record);
             }
-            None => drop(self.take(key)),
+            None => drop(self.take(&key)),
         }
     }
 
     /// Returns all nodes that have records.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
-        let records = self.map.range(Bound::<&[u8]>::Unbounded);
-        records.filter_map(|(_, record)| if let Record::Node(node) = record { Some(node) } else { None })
+        self.map.range(Bound::<&[u8]>::Unbounded).filter_map(|(_, record)| record.node())
     }
 
     /// Gives a node other extended attributes.
@@ -253,10 +249,7 @@ impl Tree {
             return None;
         }
         self.take(&KeyBuf::place(node));
-        match self.take(&KeyBuf::node(node)) {
-            Some(Record::Node(ended)) => Some(ended),
-            _ => None,
-        }
+        self.take(&KeyBuf::node(node))?.node().cloned()
     }
 
     /// Returns a name of a node that the fork has made. Reads all records.
@@ -357,6 +350,5 @@ impl Tree {
 
 /// Returns the bytes that a record counts.
 fn cost(key: &[u8], record: &Record) -> u64 {
-    let of_record = if let Record::Node(node) = record { node.bytes() } else { RECORD_BYTES };
-    key.len() as u64 + of_record
+    key.len() as u64 + record.node().map_or(RECORD_BYTES, |node| node.bytes())
 }

@@ -7,13 +7,13 @@
 
 use crate::contents::{Contents, File};
 use crate::lower::Lower;
+use crate::map::Change;
 use crate::page::Page;
-use crate::record::{Covered, Entry, Key, Node, Record, Stamp, Xattrs};
+use crate::record::{Key, Record};
 use crate::tree::Tree;
 use crate::usage::ForkLimits;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use vfs::Attr;
 
 /// One event; see the [module documentation](self).
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,8 +24,8 @@ pub(crate) enum Event {
     Begin { fork: u64, from: u64, like: u64, of_origin: bool, limits: ForkLimits },
     /// The fork has a name.
     Name { fork: u64, name: Name },
-    /// Records of a fork, or of its origin, that have changed. `None`: they are removed.
-    Tree { fork: u64, of_origin: bool, changes: Vec<(Vec<u8>, Option<Saved>)> },
+    /// Records of a fork, or of its origin, that have changed.
+    Tree { fork: u64, of_origin: bool, changes: Vec<Saved> },
     /// Contents that have changed.
     Contents(SavedContents),
     /// The tree of the fork becomes its origin; in an image (`is_new` is false), the origin becomes its tree.
@@ -51,14 +51,15 @@ pub(crate) struct Name {
     pub(crate) is_lost: bool,
 }
 
-/// A record.
+/// A record that has changed, with the parts of a node that a log has in another form.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Saved {
-    Node(Box<SavedNode>),
-    Entry(Entry),
-    Whiteout(Covered),
-    Listed(Vec<u8>),
-    Place(u64, Vec<u8>),
+pub(crate) struct Saved {
+    pub(crate) key: Key,
+    /// `None`: it is removed.
+    pub(crate) record: Option<Record>,
+    pub(crate) base: SavedBase,
+    /// The epoch of the contents.
+    pub(crate) contents: Option<u64>,
 }
 
 /// The file of the base behind a node.
@@ -69,25 +70,6 @@ pub(crate) enum SavedBase {
     Same,
     /// Its path from the root of the base.
     Path(Vec<u8>),
-}
-
-/// A [`Node`].
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct SavedNode {
-    /// Mode, links, user, group, device.
-    numbers: [u32; 5],
-    /// Size, blocks.
-    sizes: [u64; 2],
-    /// Of the last access, change of the contents, change of the inode.
-    times: [i64; 3],
-    birth: Option<i64>,
-    pub(crate) base: SavedBase,
-    pub(crate) stamp: Option<Stamp>,
-    is_unnamed: bool,
-    link_body: Option<Vec<u8>>,
-    xattrs: Option<Xattrs>,
-    /// The epoch of the contents.
-    pub(crate) contents: Option<u64>,
 }
 
 /// The changed pages of a file.
@@ -107,10 +89,7 @@ impl Event {
     /// Returns the changes that lead from one tree of a fork to another. `None`: there are none.
     pub(crate) fn tree(lower: &Lower, (fork, of_origin): (u64, bool), old: &Tree, new: &Tree) -> Option<Self> {
         let changed = new.map.diff(&old.map, Record::is_same);
-        let saved = |(key, new, old): (&Key, Option<&Record>, Option<&Record>)| {
-            (key.to_vec(), new.map(|record| Saved::of(lower, record, old)))
-        };
-        let changes: Vec<_> = changed.map(saved).collect();
+        let changes: Vec<_> = changed.map(|change| Saved::of(lower, change)).collect();
         (!changes.is_empty()).then_some(Self::Tree { fork, of_origin, changes })
     }
 
@@ -128,55 +107,15 @@ impl Event {
 }
 
 impl Saved {
-    fn of(lower: &Lower, record: &Record, old: Option<&Record>) -> Self {
-        match record {
-            Record::Node(node) => {
-                let old = if let Some(Record::Node(old)) = old { Some(&**old) } else { None };
-                Self::Node(Box::new(SavedNode::of(lower, node, old)))
-            }
-            Record::Entry(entry) => Self::Entry(*entry),
-            Record::Whiteout(covered) => Self::Whiteout(*covered),
-            Record::Listed(name) => Self::Listed(name.to_vec()),
-            Record::Place(dir, name) => Self::Place(*dir, name.to_vec()),
-        }
-    }
-}
-
-impl SavedNode {
-    fn of(lower: &Lower, node: &Node, old: Option<&Node>) -> Self {
-        let attr = &node.attr;
-        let base = match (&node.base, old.and_then(|old| old.base.as_ref())) {
+    fn of(lower: &Lower, (key, new, old): Change<'_, Key, Record>) -> Self {
+        let node = new.and_then(Record::node);
+        let old = old.and_then(Record::node);
+        let base = match (node.and_then(|node| node.base.as_ref()), old.and_then(|old| old.base.as_ref())) {
             (None, _) => SavedBase::None,
             (Some(base), Some(old)) if Arc::ptr_eq(base, old) => SavedBase::Same,
             (Some(base), _) => SavedBase::Path(lower.path(base)),
         };
-        Self {
-            numbers: [attr.mode, attr.nlink, attr.uid, attr.gid, attr.rdev],
-            sizes: [attr.size, attr.blocks],
-            times: [attr.atime, attr.mtime, attr.ctime],
-            birth: node.birth,
-            base,
-            stamp: node.stamp,
-            is_unnamed: node.is_unnamed,
-            link_body: node.link_body.as_ref().map(|body| body.to_vec()),
-            xattrs: node.xattrs.as_ref().map(|xattrs| (**xattrs).clone()),
-            contents: node.contents.as_ref().map(|file| file.epoch),
-        }
-    }
-
-    /// Returns the node of a number, without its contents and the file of the base.
-    pub(crate) fn node(self, ino: u64) -> Node {
-        let ([mode, nlink, uid, gid, rdev], [size, blocks], [atime, mtime, ctime]) =
-            (self.numbers, self.sizes, self.times);
-        Node {
-            attr: Attr { ino, mode, nlink, uid, gid, rdev, size, blocks, atime, mtime, ctime },
-            birth: self.birth,
-            base: None,
-            stamp: self.stamp,
-            is_unnamed: self.is_unnamed,
-            link_body: self.link_body.map(Arc::from),
-            xattrs: self.xattrs.map(Arc::new),
-            contents: None,
-        }
+        let contents = node.and_then(|node| node.contents.as_ref()).map(|file| file.epoch);
+        Self { key: key.clone(), record: new.cloned(), base, contents }
     }
 }

@@ -5,14 +5,16 @@
 //! image, so that the two share the parts of their maps after a start, as before. A durable image gets its name last:
 //! before that a start reads the older image and the logs.
 
-use super::event::{Event, Name};
+use super::event::Event;
 use super::log::Log;
+use super::replay::SavedFork;
 use super::{Upper, errno};
-use crate::record::{Node, Part, Record};
-use crate::state::Shared;
+use crate::record::{Part, Record};
+use crate::state::{Shared, State};
 use crate::tree::Tree;
 use core::time::Duration;
-use std::collections::HashSet;
+use prim::atomic::Ordering::Relaxed;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, read_dir, remove_file, rename};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,17 +25,6 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Changes of a batch.
 const CHANGES: usize = 4096;
-
-/// A fork, as it is in the image.
-pub(super) struct Taken {
-    fork: u64,
-    from: u64,
-    limits: crate::usage::ForkLimits,
-    name: Option<Name>,
-    tree: Tree,
-    origin: Tree,
-    settled: i64,
-}
 
 /// Returns the paths of the image and of the log of a number.
 pub(super) fn paths(dir: &Path, number: u64) -> [PathBuf; 2] {
@@ -84,26 +75,26 @@ fn remove_others(dir: &Path, number: u64) {
 }
 
 /// Returns the forks as they are now. The next write to a file copies its contents first.
-pub(super) fn take(shared: &Shared) -> Vec<Taken> {
-    let taken = |state: Arc<crate::state::State>| {
+pub(super) fn take(shared: &Shared) -> BTreeMap<u64, SavedFork> {
+    let taken = |state: Arc<State>| {
         state.begin_epoch();
-        Taken {
-            fork: state.id,
+        let fork = SavedFork {
             from: state.from,
             limits: state.usage.limits(),
             name: state.name.lock().clone(),
             tree: state.tree.lock().clone(),
             origin: state.origin(),
-            settled: state.settled.load(prim::atomic::Ordering::Relaxed),
-        }
+            settled: state.settled.load(Relaxed),
+            // Its name has it.
+            is_lost: false,
+        };
+        (state.id, fork)
     };
-    let mut all: Vec<Taken> = shared.all().into_iter().filter(|state| state.id > 0).map(taken).collect();
-    all.sort_by_key(|taken| taken.fork);
-    all
+    shared.all().into_iter().filter(|state| state.id > 0).map(taken).collect()
 }
 
 /// Writes an image, and removes the older files.
-pub(super) fn write(dir: &Path, number: u64, shared: &Shared, taken: &[Taken]) -> Result<(), Errno> {
+pub(super) fn write(dir: &Path, number: u64, shared: &Shared, taken: &BTreeMap<u64, SavedFork>) -> Result<(), Errno> {
     let path = dir.join("image.new");
     fill(&path, shared, taken).inspect_err(|_| drop(remove_file(&path)))?;
     rename(&path, &paths(dir, number)[0]).map_err(errno)?;
@@ -111,12 +102,11 @@ pub(super) fn write(dir: &Path, number: u64, shared: &Shared, taken: &[Taken]) -
 }
 
 /// Writes an image to a file, durably.
-fn fill(path: &Path, shared: &Shared, taken: &[Taken]) -> Result<(), Errno> {
+fn fill(path: &Path, shared: &Shared, taken: &BTreeMap<u64, SavedFork>) -> Result<(), Errno> {
     let mut image = Image { log: Log::create(path)?, shared, seen: HashSet::new() };
-    image.numbers()?;
-    for (index, fork) in taken.iter().enumerate() {
-        image.fork(fork, &taken[..index])?;
-    }
+    let numbers = shared.lower.numbers().into_iter();
+    image.log.append(&numbers.map(|(ino, node)| Event::Number { ino, node }).collect::<Vec<_>>())?;
+    taken.keys().try_for_each(|fork| image.fork(*fork, taken))?;
     image.log.append(&[Event::Mark { upto: 0 }])?;
     image.log.file.sync_all().map_err(errno)
 }
@@ -129,36 +119,32 @@ struct Image<'i> {
 }
 
 impl Image<'_> {
-    fn numbers(&mut self) -> Result<(), Errno> {
-        let numbers = self.shared.lower.numbers();
-        let events: Vec<Event> = numbers.into_iter().map(|(ino, node)| Event::Number { ino, node }).collect();
-        self.log.append(&events)
-    }
-
-    fn fork(&mut self, taken: &Taken, before: &[Taken]) -> Result<(), Errno> {
-        let Taken { fork, from, limits, name, tree, origin, settled } = taken;
+    fn fork(&mut self, fork: u64, taken: &BTreeMap<u64, SavedFork>) -> Result<(), Errno> {
+        let SavedFork { from, limits, name, tree, origin, settled, .. } = &taken[&fork];
         // A sibling began as it did; the parent has the tree that it began with, and changes since.
-        let sibling = before.iter().rev().find(|other| other.from == *from).map(|other| (other, &other.origin));
-        let like =
-            sibling.or_else(|| before.iter().find(|other| other.fork == *from).map(|other| (other, &other.tree)));
+        let sibling = taken.range(..fork).rev().find(|(_, other)| other.from == *from);
         let none = Tree::default();
-        let (like_fork, like_tree) = like.map_or((0, &none), |(other, tree)| (other.fork, tree));
+        let (like, like_tree) = match (sibling, taken.get(from)) {
+            (Some((like, sibling)), _) => (*like, &sibling.origin),
+            (None, Some(parent)) => (*from, &parent.tree),
+            (None, None) => (0, &none),
+        };
         let of_origin = sibling.is_some();
-        self.log.append(&[Event::Begin { fork: *fork, from: *from, like: like_fork, of_origin, limits: *limits }])?;
-        self.changes((*fork, true), like_tree, origin)?;
-        self.log.append(&[Event::Settle { fork: *fork, at: *settled, is_new: false }])?;
-        self.changes((*fork, false), origin, tree)?;
-        match name.clone() {
-            Some(name) => self.log.append(&[Event::Name { fork: *fork, name }]),
-            None => Ok(()),
-        }
+        self.log.append(&[Event::Begin { fork, from: *from, like, of_origin, limits: *limits }])?;
+        self.changes((fork, true), like_tree, origin)?;
+        self.log.append(&[Event::Settle { fork, at: *settled, is_new: false }])?;
+        self.changes((fork, false), origin, tree)?;
+        name.clone().map_or(Ok(()), |name| self.log.append(&[Event::Name { fork, name }]))
     }
 
     /// Adds the difference of two trees, and the contents that only the second has.
     fn changes(&mut self, of: (u64, bool), old: &Tree, new: &Tree) -> Result<(), Errno> {
         for (key, record, _) in new.map.diff(&old.map, Record::is_same) {
-            if let (Some(Part::Node(number)), Some(Record::Node(node))) = (Part::of(key), record) {
-                self.contents(number, node)?;
+            if let (Some(Part::Node(number)), Some(Record::Node(node))) = (Part::of(key), record)
+                && let Some(file) = &node.contents
+                && self.seen.insert((number, file.epoch))
+            {
+                self.log.append(&[Event::contents(number, file, &file.state.read(), true)])?;
             }
         }
         let Some(Event::Tree { fork, of_origin, mut changes }) = Event::tree(&self.shared.lower, of, old, new) else {
@@ -170,14 +156,5 @@ impl Image<'_> {
             changes = rest;
         }
         Ok(())
-    }
-
-    fn contents(&mut self, number: u64, node: &Node) -> Result<(), Errno> {
-        match &node.contents {
-            Some(file) if self.seen.insert((number, file.epoch)) => {
-                self.log.append(&[Event::contents(number, file, &file.state.read(), true)])
-            }
-            _ => Ok(()),
-        }
     }
 }

@@ -1,11 +1,7 @@
 //! The log of a directory: batches of events in a file, each with its length and checksum.
 //!
 //! # What it is
-//! | bytes | of a batch |
-//! |---|---|
-//! | 4 | the length of the events, little-endian |
-//! | 4 | their CRC-32 |
-//! | then | the events, by `postcard` |
+//! A batch is the CRC-32 of the events, their length, and the events, all by `postcard`.
 //!
 //! The end of a log is where a batch is cut, or has another checksum: a crash cut it.
 
@@ -17,8 +13,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::Errno;
-
-const HEAD: usize = 8;
 
 /// Bytes for removals and marks, if the file system is full: some thousands of them.
 const RESERVE: u64 = 1 << 20;
@@ -65,10 +59,8 @@ impl Log {
     /// `ENOSPC`; the directory's.
     pub(crate) fn append(&mut self, events: &[Event]) -> Result<(), Errno> {
         let events = postcard::to_allocvec(events).map_err(|_| Errno::EIO)?;
-        let len = u32::try_from(events.len()).map_err(|_| Errno::EFBIG)?;
-        let mut batch = Vec::with_capacity(HEAD + events.len());
-        batch.extend_from_slice(&len.to_le_bytes());
-        batch.extend_from_slice(&crc32fast::hash(&events).to_le_bytes());
+        let head = (crc32fast::hash(&events), events.len());
+        let mut batch = postcard::to_allocvec(&head).map_err(|_| Errno::EIO)?;
         batch.extend_from_slice(&events);
         if let Err(error) = self.file.write_all_at(&batch, self.len) {
             // The next batch is written over the part of this one, whose checksum is wrong.
@@ -97,12 +89,9 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<Batch>, bool), Errno> {
 
 /// Returns the events of the batch at an offset, and its end.
 fn batch(bytes: &[u8], at: usize) -> Option<(Vec<Event>, usize)> {
-    let rest = bytes.get(at..)?;
-    let (len, rest) = rest.split_first_chunk()?;
-    let (crc, rest) = rest.split_first_chunk()?;
-    let len = u32::from_le_bytes(*len) as usize;
-    let events = rest.get(..len).filter(|events| crc32fast::hash(events) == u32::from_le_bytes(*crc))?;
-    Some((postcard::from_bytes(events).ok()?, at + HEAD + len))
+    let ((crc, events), rest): ((u32, &[u8]), _) = postcard::take_from_bytes(bytes.get(at..)?).ok()?;
+    let events = (crc32fast::hash(events) == crc).then(|| postcard::from_bytes(events).ok())??;
+    Some((events, bytes.len() - rest.len()))
 }
 
 #[cfg(test)]

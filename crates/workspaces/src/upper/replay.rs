@@ -4,12 +4,12 @@
 //! The batches are repeated in order, on real trees. So forks share the parts of their maps that they shared before. The files of the
 //! base are looked up by their paths; a fork that needs one that is not there any more is [lost](SavedFork::is_lost).
 
-use super::event::{Event, Name, Saved, SavedBase, SavedContents, SavedNode};
+use super::event::{Event, Name, Saved, SavedBase, SavedContents};
 use super::slots::Slots;
 use crate::contents::{Contents, File};
 use crate::lower::Lower;
 use crate::page::Page;
-use crate::record::{Key, MADE, Node, Record, Stamp};
+use crate::record::{MADE, Node, Record, Stamp};
 use crate::state::count;
 use crate::tree::Tree;
 use crate::usage::{ForkLimits, Usage};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use vfs::PathRef;
 
-/// A fork of the log.
+/// A fork of the log, or of an image.
 #[derive(Debug, Default)]
 pub(crate) struct SavedFork {
     pub(crate) from: u64,
@@ -96,37 +96,27 @@ impl<'r> Replay<'r> {
         }
     }
 
-    fn tree(&mut self, fork: u64, of_origin: bool, changes: Vec<(Vec<u8>, Option<Saved>)>) {
+    fn tree(&mut self, fork: u64, of_origin: bool, changes: Vec<Saved>) {
         let Some(mut of) = self.forks.remove(&fork) else { return };
         let tree = if of_origin { &mut of.origin } else { &mut of.tree };
-        for (key, saved) in changes {
+        for Saved { key, record, base, contents } in changes {
             let number = key.first_chunk().map_or(0, |number| u64::from_be_bytes(*number));
             self.next.0 = self.next.0.max(number + 1);
-            let record = saved.map(|saved| match saved {
-                Saved::Entry(entry) => Record::Entry(entry),
-                Saved::Whiteout(covered) => Record::Whiteout(covered),
-                Saved::Listed(name) => Record::Listed(Key::from(name)),
-                Saved::Place(dir, name) => Record::Place(dir, Key::from(name)),
-                Saved::Node(node) => {
-                    let before = tree.node(number).and_then(|node| node.base.clone());
-                    self.node(number, *node, before)
+            let record = record.map(|mut record| {
+                if let Record::Node(node) = &mut record {
+                    let node = Arc::make_mut(node);
+                    node.contents = contents.and_then(|epoch| self.contents.get(&(number, epoch)).cloned());
+                    node.base = match base {
+                        SavedBase::None => None,
+                        SavedBase::Same => tree.node(number).and_then(|before| before.base.clone()),
+                        SavedBase::Path(path) => self.base(&path, node.stamp),
+                    };
                 }
+                record
             });
-            tree.replay(&key, record);
+            tree.replay(key, record);
         }
         self.forks.insert(fork, of);
-    }
-
-    fn node(&mut self, number: u64, saved: SavedNode, before: Option<Arc<PathRef>>) -> Record {
-        let base = match &saved.base {
-            SavedBase::None => None,
-            SavedBase::Same => before,
-            SavedBase::Path(path) => self.base(path, saved.stamp),
-        };
-        let contents = saved.contents.and_then(|epoch| self.contents.get(&(number, epoch)).cloned());
-        let mut node = saved.node(number);
-        (node.base, node.contents) = (base, contents);
-        Record::Node(Arc::new(node))
     }
 
     /// Returns the file of the base at a path, if it is the file that was there: where commits have moved it, or at a place
