@@ -29,61 +29,39 @@ use vfs::{Base, Errno, Foreign, MountFlags, NAME_MAX, PathRef, UnmountFlags, Vfs
 pub const BASE: &str = "base";
 
 /// Why a fork cannot be made, found or discarded.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WorkspaceError {
     /// No fork has this name.
+    #[error("{}: no such fork (use {BASE}, or the name of a fork)", Foreign::of(.0))]
     Missing(String),
     /// A fork has this name already.
+    #[error("{}: this fork exists (use another name, or discard it)", Foreign::of(.0))]
     Exists(String),
     /// Not the name of a fork.
+    #[error(
+        "{}: not the name of a fork (use at most {NAME_MAX} bytes without a slash, not . or ..)",
+        Foreign::of(.0)
+    )]
     BadName(String),
     /// Files of the fork are open.
+    #[error("{}: files of the fork are open (close them, or use --lazy)", Foreign::of(.0))]
     Busy(String),
     /// Files of the base that the fork needs are missing.
+    #[error(
+        "{}: another program has removed or replaced files of the source that the fork needs (copy your changes, discard it)",
+        Foreign::of(.0)
+    )]
     Lost(String),
     /// A commit to the base runs, or was cut off.
+    #[error("another commit to the source runs, or was cut off (wait; or mount the source again, which ends it)")]
     CutOff,
     /// The source cannot be changed, or the parent has no space.
+    #[error("the commit failed: {0} (the fork stays: make the source writable, free space, commit again)")]
     NotCommitted(Errno),
     /// Another error of the tree.
+    #[error("the tree fails: {0} (see the log of the mount)")]
     Failed(Errno),
 }
-
-impl fmt::Display for WorkspaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(name) => write!(f, "{}: no such fork (use {BASE}, or the name of a fork)", Foreign::of(name)),
-            Self::Exists(name) => {
-                write!(f, "{}: this fork exists (use another name, or discard it)", Foreign::of(name))
-            }
-            Self::BadName(name) => write!(
-                f,
-                "{}: not the name of a fork (use at most {NAME_MAX} bytes without a slash, not . or ..)",
-                Foreign::of(name)
-            ),
-            Self::Busy(name) => {
-                write!(f, "{}: files of the fork are open (close them, or use --lazy)", Foreign::of(name))
-            }
-            Self::Lost(name) => write!(
-                f,
-                "{}: another program has removed or replaced files of the source that the fork needs (copy your changes, discard it)",
-                Foreign::of(name)
-            ),
-            Self::CutOff => f.write_str(
-                "another commit to the source runs, or was cut off (wait; or mount the source again, which ends it)",
-            ),
-            Self::NotCommitted(errno) => {
-                write!(
-                    f,
-                    "the commit failed: {errno} (the fork stays: make the source writable, free space, commit again)"
-                )
-            }
-            Self::Failed(errno) => write!(f, "the tree fails: {errno} (see the log of the mount)"),
-        }
-    }
-}
-
-impl core::error::Error for WorkspaceError {}
 
 impl From<Errno> for WorkspaceError {
     fn from(errno: Errno) -> Self {

@@ -10,7 +10,6 @@ use crate::lower::Lower;
 use crate::page::Pages;
 use crate::state::{Parent, Shared, State};
 use crate::usage::Usage;
-use core::fmt;
 use parking_lot::Mutex;
 use prim::atomic::Ordering::Relaxed;
 use std::collections::BTreeMap;
@@ -23,43 +22,30 @@ use vfs::{Errno, Foreign};
 const VERSION: &str = "lightfoot-upper 1";
 
 /// Why a directory cannot keep the forks of a base.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UpperError {
     /// Another process has it open.
+    #[error("{}: another mount keeps its forks here (unmount it, or use another directory)", Foreign::of(.0))]
     Used(PathBuf),
     /// It has other files, or forks in a newer format.
+    #[error("{}: has other files, or forks of a newer version (use an empty directory)", Foreign::of(.0))]
     NotUpper(PathBuf),
     /// It has the forks of another base.
+    #[error(
+        "{}: has the forks of another directory (mount that one, or use an empty directory)",
+        Foreign::of(.0)
+    )]
     OtherBase(PathBuf),
     /// This file is damaged.
+    #[error(
+        "{}: the forks cannot be read (restore the directory from a copy, or use an empty one)",
+        Foreign::of(.0)
+    )]
     Damaged(PathBuf),
     /// It cannot be read or written, or the base cannot.
+    #[error("{}: {errno} (use a directory that you may write)", Foreign::of(.0), errno = .1)]
     Failed(PathBuf, Errno),
 }
-
-impl fmt::Display for UpperError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Used(path)
-        | Self::NotUpper(path)
-        | Self::OtherBase(path)
-        | Self::Damaged(path)
-        | Self::Failed(path, _)) = self;
-        write!(f, "{}: ", Foreign::of(path))?;
-        match self {
-            Self::Used(_) => f.write_str("another mount keeps its forks here (unmount it, or use another directory)"),
-            Self::NotUpper(_) => f.write_str("has other files, or forks of a newer version (use an empty directory)"),
-            Self::OtherBase(_) => {
-                f.write_str("has the forks of another directory (mount that one, or use an empty directory)")
-            }
-            Self::Damaged(_) => {
-                f.write_str("the forks cannot be read (restore the directory from a copy, or use an empty one)")
-            }
-            Self::Failed(_, errno) => write!(f, "{errno} (use a directory that you may write)"),
-        }
-    }
-}
-
-impl core::error::Error for UpperError {}
 
 /// A directory that is being opened.
 struct Opening<'o> {
