@@ -16,13 +16,12 @@ use crate::diff::{Change, changes, node_of, path_of};
 use crate::record::{Key, Node, Part, Record};
 use crate::rollback::Stale;
 use crate::state::{Parent, State, count, give_back};
+use crate::store::Fork;
 use crate::tree::Tree;
 use crate::upper::event::Event;
 use crate::usage::Usage;
 use core::fmt;
 use prim::atomic::Ordering::Relaxed;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use vfs::{Errno, Foreign};
 
@@ -93,21 +92,24 @@ impl fmt::Display for ConflictKind {
 
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "C {}: {}", Foreign::of(OsStr::from_bytes(&self.path)), self.kind)
+        write!(f, "C {}: {}", Foreign::bytes(&self.path), self.kind)
     }
 }
 
-/// Commits a fork to its parent.
-///
-/// # Errors
-/// `EINVAL`: it is the trunk; `ESTALE`: its parent was discarded; `ENOSPC`: the limits of the parent; the base's.
-pub(crate) fn commit(state: &State, options: CommitOptions) -> Result<Commit, Errno> {
-    match &state.parent {
-        Parent::Base => Err(Errno::EINVAL),
-        Parent::Trunk => crate::publish::publish(state, options),
-        Parent::Fork(parent) => {
-            let parent = parent.upgrade().ok_or(Errno::ESTALE)?;
-            merge_into(state, &parent, options)
+impl Fork {
+    /// Makes the changes of the fork changes of the tree that it was made from; see [`Commit`]. The changes of a fork of the trunk are
+    /// written into the base. All or nothing: the base has them after a crash, or a later
+    /// [`recover`](Self::recover) completes or removes them. The fork stays, and its changes so far are not
+    /// [changes](Self::changes) any more.
+    ///
+    /// # Errors
+    /// `EINVAL`: this is the trunk; `ESTALE`: the parent was discarded; `ENOSPC`: the limits of the parent; `EBUSY`: another commit
+    /// to the base runs or was cut off; the errors of the base.
+    pub fn commit(&self, options: CommitOptions) -> Result<Commit, Errno> {
+        match &self.0.parent {
+            Parent::Base => Err(Errno::EINVAL),
+            Parent::Trunk => crate::publish::publish(&self.0, options),
+            Parent::Fork(parent) => merge_into(&self.0, &*parent.upgrade().ok_or(Errno::ESTALE)?, options),
         }
     }
 }
@@ -115,7 +117,8 @@ pub(crate) fn commit(state: &State, options: CommitOptions) -> Result<Commit, Er
 fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<Commit, Errno> {
     let _closed = state.close();
     let (stale, done) = {
-        let _closed = parent.close_parent();
+        // The pause of this fork covers the parent.
+        let _closed = parent.gate.write();
         let done = changes(state, &state.origin())?;
         let (ours, origin, theirs) = (state.tree.lock().clone(), state.origin(), parent.tree.lock().clone());
         let usage = Usage::new(parent.usage.limits(), parent.usage.now());

@@ -9,8 +9,6 @@ use crate::state::State;
 use crate::tree::Tree;
 use core::fmt;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use vfs::{Errno, Foreign};
 
@@ -39,12 +37,12 @@ pub enum ChangeKind {
 impl fmt::Display for Change {
     /// Writes the change as `git status --short` does: a letter and the path.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = Foreign::of(OsStr::from_bytes(&self.path));
+        let shown = Foreign::bytes(&self.path);
         match &self.kind {
             ChangeKind::Added => write!(f, "A {shown}"),
             ChangeKind::Removed => write!(f, "D {shown}"),
             ChangeKind::Modified => write!(f, "M {shown}"),
-            ChangeKind::Renamed(from) => write!(f, "R {} -> {shown}", Foreign::of(OsStr::from_bytes(from))),
+            ChangeKind::Renamed(from) => write!(f, "R {} -> {shown}", Foreign::bytes(from)),
         }
     }
 }

@@ -2,14 +2,13 @@
 
 use crate::contents::{Contents, Source};
 use crate::record::{Node, RECORD_BYTES, Xattrs};
-use crate::state::{State, base_of, listed};
+use crate::state::State;
 use crate::tree::Tree;
-use core::fmt;
 use std::sync::Arc;
 use vfs::{
     After, Allocate, Attr, Attributes, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NameStore, NewInode,
-    NewNode, NextNames, Open, OpenFlags, Opened, Opens, OwnNames, Position, Rename, RenameFlags, Request, SeekFor,
-    SetAttr, SetTime, SetXattr, StatFs, Want, Written,
+    NewNode, NextNames, Open, OpenFile, OpenFlags, Opened, Opens, OwnNames, Position, Rename, RenameFlags, Request,
+    SeekFor, SetAttr, SetTime, SetXattr, StatFs, Want, Written,
 };
 
 /// Cookies of the names that a fork made begin here; cookies of the base are smaller.
@@ -19,13 +18,8 @@ const MADE_COOKIES: u64 = 1 << 62;
 const LISTED: usize = 64;
 
 /// The file system of a fork. Its tree holds it; [`Fork`](crate::Fork) makes it.
+#[derive(Debug)]
 pub struct ForkFs(pub(crate) Arc<State>);
-
-impl fmt::Debug for ForkFs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForkFs").field("usage", &self.0.usage).finish_non_exhaustive()
-    }
-}
 
 /// Returns the most bytes that the records of a new name take, with the records of its directory.
 fn name_bytes(name: &[u8]) -> u64 {
@@ -67,7 +61,7 @@ impl ForkFs {
         let mut xattrs = self.0.xattrs(&current)?;
         change(Arc::make_mut(&mut xattrs))?;
         let bytes = Node { xattrs: Some(xattrs.clone()), ..Node::default() }.bytes();
-        self.0.change(&[node], bytes, |tree| tree.set_xattrs(node, xattrs, now))
+        self.0.change(&[node], bytes, None, |tree| tree.set_xattrs(node, xattrs, now))
     }
 
     /// Lists the names that the fork made in a directory.
@@ -78,7 +72,8 @@ impl ForkFs {
             let Some((_, last)) = entries.last() else { return };
             after = last.serial;
             for (name, entry) in &entries {
-                if !emit(listed(name, *entry, MADE_COOKIES + entry.serial)) {
+                let made = vfs::DirEntry { name: name[..].into(), ino: entry.node, kind: entry.kind };
+                if !emit(Listed::new(made, MADE_COOKIES + entry.serial)) {
                     return;
                 }
             }
@@ -107,7 +102,7 @@ impl FileSystem for ForkFs {
     }
 
     fn mounted(&self, invalidator: Invalidator) {
-        self.0.mounted(invalidator);
+        self.0.invalidators.lock().push(invalidator);
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
@@ -118,7 +113,7 @@ impl FileSystem for ForkFs {
         let current = self.0.current(inode.node())?;
         match (&current.link_body, &current.base) {
             (Some(body), _) => Ok(Box::from(&**body)),
-            (None, Some(base)) => self.0.shared.lower.read_link(base).map(Box::from),
+            (None, Some(base)) => self.0.shared.lower.context.read_link_held(base).map(Box::from),
             (None, None) => Err(Errno::ESTALE),
         }
     }
@@ -135,8 +130,8 @@ impl FileSystem for ForkFs {
     ) -> Result<(), Errno> {
         let node = dir.inode.node();
         let mut is_wanted = true;
-        if let Some(base) = base_of(dir).filter(|_| after < MADE_COOKIES) {
-            self.0.shared.lower.list(base, after, &mut |entry, cookie| {
+        if let Some(base) = dir.state.get::<OpenFile>().filter(|_| after < MADE_COOKIES) {
+            base.entries_after(after, Want::NAMES, &mut |entry, cookie| {
                 let is_shown = self.0.tree.lock().name(node, &entry.name).is_none();
                 let of_base = || vfs::DirEntry { ino: self.0.number(entry.ino), ..entry.clone() };
                 is_wanted = !is_shown || emit(Listed::new(of_base(), cookie));
@@ -165,7 +160,7 @@ impl FileSystem for ForkFs {
         };
         self.0.usage.take_inode()?;
         let bytes = made.bytes() + name.map_or(0, name_bytes);
-        let attrs = self.0.change(&[parent], bytes, |tree| {
+        let attrs = self.0.change(&[parent], bytes, None, |tree| {
             tree.make(node, made);
             if let Some(name) = name {
                 tree.enter(parent, name, node)?;
@@ -186,7 +181,7 @@ impl FileSystem for ForkFs {
         let _inside = self.0.enter();
         let (parent, node, now) = (dir.node(), inode.node(), request.now());
         self.check_absent(parent, name)?;
-        self.0.change(&[parent, node], name_bytes(name), |tree| {
+        self.0.change(&[parent, node], name_bytes(name), None, |tree| {
             let linked = tree.node_mut(node)?;
             if linked.attr.nlink == 0 && !linked.is_unnamed {
                 return Err(Errno::ENOENT);
@@ -206,7 +201,7 @@ impl FileSystem for ForkFs {
             self.0.check_empty(node)?;
         }
         let covered = self.0.covered(parent, name)?;
-        self.0.change(&[parent, node], 0, |tree| {
+        self.0.change(&[parent, node], 0, None, |tree| {
             remove(tree, (parent, name), node, covered, request.now())?;
             Ok(After::NONE.file(tree.attr(node)?).dir(tree.attr(parent)?))
         })
@@ -230,7 +225,7 @@ impl FileSystem for ForkFs {
         }
         let covered = [self.0.covered(from, old_name)?, self.0.covered(to, new_name)?];
         let nodes: Vec<u64> = [from, to, node].into_iter().chain(target).collect();
-        self.0.change(&nodes, name_bytes(new_name), |tree| {
+        self.0.change(&nodes, name_bytes(new_name), None, |tree| {
             tree.leave(from, old_name, node, covered[0])?;
             if let Some(target) = target {
                 if exchanges {
@@ -261,7 +256,7 @@ impl FileSystem for ForkFs {
             Some(SetTime::Now) => now,
             Some(SetTime::At(ns)) => ns,
         };
-        self.0.change(&[node], 0, |tree| {
+        self.0.change(&[node], 0, None, |tree| {
             let attr = &mut tree.node_mut(node)?.attr;
             attr.mode = set.mode.map_or(attr.mode, |mode| attr.kind() | mode);
             (attr.uid, attr.gid) = (set.uid.unwrap_or(attr.uid), set.gid.unwrap_or(attr.gid));
@@ -347,7 +342,9 @@ impl FileSystem for ForkFs {
         let end = current.attr.size;
         let found = match &current.contents {
             Some(contents) => contents.state.read().seek(offset, what),
-            None if current.base.is_some() => return base_of(file).ok_or(Errno::ESTALE)?.seek_for(what, offset),
+            None if current.base.is_some() => {
+                return file.state.get::<OpenFile>().ok_or(Errno::ESTALE)?.seek_for(what, offset);
+            }
             // A file that the fork made has nothing but a hole yet.
             None if what == SeekFor::Hole => Some(offset),
             None => None,

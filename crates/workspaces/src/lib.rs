@@ -25,6 +25,7 @@ mod fork_fs;
 mod lower;
 mod map;
 mod names;
+mod open_files;
 mod page;
 mod publish;
 mod record;

@@ -8,11 +8,11 @@
 //! # How it is locked
 //! A mutex for a few instructions.
 
-use crate::record::{MADE, Place, now_ns};
+use crate::record::{MADE, Place, Xattrs, now_ns};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use vfs::{Base, Context, DirEntry, Errno, OpenFile, OpenFlags, PathRef, Resolve, Want};
+use vfs::{Base, Context, Errno, OpenFile, OpenFlags, PathRef, Resolve};
 
 /// The most held files whose inode was evicted, or has not begun.
 const COLD: usize = 1024;
@@ -26,8 +26,9 @@ const SETTLED_NS: i64 = 2_000_000_000;
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(crate) struct Lower {
-    context: Context,
-    root: Arc<PathRef>,
+    /// Has the rights with which the base is read and changed.
+    pub(crate) context: Context,
+    pub(crate) root: Arc<PathRef>,
     /// Whether no other program changes the base.
     pub(crate) is_fixed: bool,
     /// The numbers of files whose inode numbers are too large.
@@ -42,23 +43,10 @@ impl Lower {
         Ok(Self { context, root, is_fixed, large: Mutex::default(), without_acl: Mutex::default() })
     }
 
-    pub(crate) fn context(&self) -> &Context {
-        &self.context
-    }
-
-    /// Returns the user as whom the base is changed.
-    pub(crate) fn user(&self) -> u32 {
-        self.context.credentials().uid
-    }
-
     /// Returns the path of a file from the root.
     pub(crate) fn path(&self, held: &PathRef) -> Vec<u8> {
         let path = self.context.path_of(held);
         path.strip_prefix(b"/").unwrap_or(&path).to_vec()
-    }
-
-    pub(crate) fn root(&self) -> &Arc<PathRef> {
-        &self.root
     }
 
     /// Returns the file of a name.
@@ -85,11 +73,6 @@ impl Lower {
         self.context.open_held(held, OpenFlags::RDONLY.union(OpenFlags::NOATIME))
     }
 
-    /// Returns the body of a symbolic link.
-    pub(crate) fn read_link(&self, held: &PathRef) -> Result<Vec<u8>, Errno> {
-        self.context.read_link_held(held)
-    }
-
     /// Returns the value of an extended attribute.
     pub(crate) fn xattr(&self, held: &PathRef, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         self.context.get_xattr_held(held, name)
@@ -101,6 +84,12 @@ impl Lower {
             Err(Errno::EOPNOTSUPP) => Ok(Vec::new()),
             names => names,
         }
+    }
+
+    /// Returns all extended attributes.
+    pub(crate) fn xattrs(&self, held: &PathRef) -> Result<Xattrs, Errno> {
+        let value = |name: Box<[u8]>| self.xattr(held, &name).map(|value| (name, value));
+        self.xattr_names(held)?.into_iter().map(value).collect()
     }
 
     /// Returns whether the file of a number had no ACL when its change time was this.
@@ -139,20 +128,22 @@ impl Lower {
         self.large.lock().iter().map(|(ino, node)| (*ino, *node)).collect()
     }
 
-    /// Calls `found` with each entry of a directory, until it returns `false`.
-    pub(crate) fn list(
-        &self,
-        dir: &OpenFile,
-        after: u64,
-        found: &mut dyn FnMut(&DirEntry, u64) -> bool,
-    ) -> Result<(), Errno> {
-        dir.entries_after(after, Want::NAMES, found)
-    }
-
     /// Returns the number in the forks of the file with this inode number. `next` returns a new number.
     pub(crate) fn number(&self, ino: u64, next: impl FnOnce() -> u64) -> u64 {
         if ino < MADE { ino } else { *self.large.lock().entry(ino).or_insert_with(next) }
     }
+}
+
+/// Reads until the buffer is full or the file ends. Returns the number of bytes.
+pub(crate) fn read_full(file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+    let mut done = 0;
+    while done < buf.len() {
+        match file.read_at(offset + done as u64, &mut buf[done..])? {
+            0 => break,
+            read => done += read,
+        }
+    }
+    Ok(done)
 }
 
 /// A file of the base, held, with a name that it has in the fork.

@@ -16,7 +16,7 @@ mod journal;
 mod staging;
 
 pub use journal::Recovered;
-pub(crate) use journal::{STAGING, recover};
+pub(crate) use journal::STAGING;
 
 use crate::commit::{Commit, CommitOptions, Conflict, ConflictKind};
 use crate::diff::{changes, path_of};
@@ -130,7 +130,7 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
             files.filter(|number| tree.node(*number).is_some_and(|node| !node.attr.is_dir())).collect();
         (stale, done, replaced)
     };
-    for other in state.shared.others(state) {
+    for other in state.shared.all().into_iter().filter(|other| other.id != state.id) {
         replaced.iter().for_each(|number| other.keep_name(*number));
         stale.mark(&other);
     }
@@ -221,7 +221,7 @@ impl Plan<'_> {
                 self.conflict(&path, ConflictKind::Removed);
                 return Ok(());
             }
-            self.stale.name(dir, name);
+            self.stale.names.push((dir, name.into()));
             let from = journal::join(&self.state.shared.lower.path(&base), name);
             self.names.push(Name { path, from, new, old });
         }
@@ -287,10 +287,8 @@ impl Plan<'_> {
             self.conflict(&path, if contents { ConflictKind::Contents } else { ConflictKind::Attributes });
         }
         self.check_rights(&path, node);
-        self.stale.node(number);
-        if let Some((dir, name)) = self.tree.place(number) {
-            self.stale.name(dir, &name);
-        }
+        self.stale.nodes.push(number);
+        self.stale.names.extend(self.tree.place(number));
         self.changed.push(Changed { number, node: node.clone(), path });
         Ok(())
     }
@@ -299,8 +297,8 @@ impl Plan<'_> {
     fn check_rights(&mut self, path: &[u8], node: &Node) {
         let kind = node.attr.kind();
         let is_same = node.stamp.is_some_and(|stamp| stamp.rights == (node.attr.mode, node.attr.uid, node.attr.gid));
-        let root = self.state.shared.lower.root().attr().unwrap_or_default();
-        let is_owned = [root.uid, self.state.shared.lower.user()].contains(&node.attr.uid);
+        let root = self.state.shared.lower.root.attr().unwrap_or_default();
+        let is_owned = [root.uid, self.state.shared.lower.context.credentials().uid].contains(&node.attr.uid);
         let is_system = |name: &[u8]| name.starts_with(b"security.") || name.starts_with(b"trusted.");
         let has_system = node.xattrs.iter().any(|xattrs| xattrs.keys().any(|name| is_system(name)));
         let needs =

@@ -11,21 +11,18 @@
 use crate::contents::{Contents, File, Source};
 use crate::lower::{Held, HeldFiles, Lower};
 use crate::page::Pages;
-use crate::record::{self, MADE, Node, Record};
+use crate::record::{Node, Record};
 use crate::tree::{Tree, Unchanged};
 use crate::upper::Upper;
 use crate::upper::event::{Event, Name};
 use crate::usage::Usage;
 use core::cell::OnceCell;
+use core::fmt;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::{Arc, Weak};
-use sync::pages::PagePool;
-use vfs::{
-    Attr, Errno, Inode, Invalidator, NewInode, Open, OpenFile, OpenFlags, OpenState, Opened, S_IFDIR, S_IFREG, Valid,
-};
+use vfs::{Attr, Errno, Inode, Invalidator, NewInode, Open, OpenFlags, Valid, Want};
 
 /// The part that all forks of a store have in common.
 #[derive(Debug)]
@@ -41,12 +38,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(lower: Lower) -> Self {
-        Self::over(lower, Pages::Memory(PagePool::new()), None, (MADE, 1, 1))
-    }
-
-    /// Returns the part of a store that a directory keeps. `next`: the next numbers of nodes, epochs and forks.
-    pub(crate) fn over(lower: Lower, pages: Pages, upper: Option<Upper>, next: (u64, u64, u64)) -> Self {
+    /// `upper`: the directory that keeps the store. `next`: the next numbers of nodes, epochs and forks.
+    pub(crate) fn new(lower: Lower, pages: Pages, upper: Option<Upper>, next: (u64, u64, u64)) -> Self {
         let (next_node, next_epoch, next_fork) = (next.0.into(), next.1.into(), next.2.into());
         Self { lower, pages, upper, next_node, next_epoch, next_fork, forks: Mutex::default() }
     }
@@ -71,11 +64,6 @@ impl Shared {
         self.forks.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns all forks but one.
-    pub(crate) fn others(&self, one: &State) -> Vec<Arc<State>> {
-        self.all().into_iter().filter(|fork| !core::ptr::eq(&**fork, one)).collect()
-    }
-
     /// Returns a number that no fork had before.
     pub(crate) fn next_fork(&self) -> u64 {
         self.next_fork.fetch_add(1, Relaxed)
@@ -92,7 +80,6 @@ impl Shared {
 }
 
 /// The state of one fork.
-#[derive(Debug)]
 pub(crate) struct State {
     pub(crate) shared: Arc<Shared>,
     /// The number of the fork, and of the fork that it was made from: 0 for the trunk.
@@ -103,20 +90,27 @@ pub(crate) struct State {
     pub(crate) root: u64,
     pub(crate) tree: Mutex<Tree>,
     /// The tree and its use at the moment of the fork, or of the last commit.
-    pub(crate) origin: Mutex<(Tree, (u64, u64))>,
+    pub(crate) origin: Mutex<Snapshot>,
     /// When the last commit of the fork to the base ended, which changed times there.
     pub(crate) settled: AtomicI64,
     /// The tree that it was made from.
     pub(crate) parent: Parent,
     pub(crate) held: Mutex<HeldFiles>,
-    gate: RwLock<()>,
+    /// [Closed](Self::close), or passed by [each change](Self::enter).
+    pub(crate) gate: RwLock<()>,
     epoch: AtomicU64,
     /// How many times each node is open.
-    opens: Mutex<HashMap<u64, u32>>,
+    pub(crate) opens: Mutex<HashMap<u64, u32>>,
     /// The ways to the caches of its mounts, also of those that have ended.
-    invalidators: Mutex<Vec<Invalidator>>,
+    pub(crate) invalidators: Mutex<Vec<Invalidator>>,
     pub(crate) usage: Usage,
 }
+
+/// The closed gate of a fork, and the lock that holds off an image.
+pub(crate) type Closed<'s> = (Option<RwLockReadGuard<'s, ()>>, RwLockWriteGuard<'s, ()>);
+
+/// A tree, with the bytes and the inodes that it uses.
+pub(crate) type Snapshot = (Tree, (u64, u64));
 
 /// The tree from which a fork was made.
 #[derive(Clone, Debug)]
@@ -128,8 +122,11 @@ pub(crate) enum Parent {
     Fork(Weak<State>),
 }
 
-/// A file of the base that is open for an open file of the fork.
-struct OpenBase(OpenFile);
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("usage", &self.usage).finish_non_exhaustive()
+    }
+}
 
 impl State {
     /// Returns a fork with these numbers of itself and of the fork that it was made from.
@@ -140,7 +137,7 @@ impl State {
         parent: Parent,
         (id, from): (u64, u64),
     ) -> Result<Self, Errno> {
-        let root = shared.lower.root().clone();
+        let root = shared.lower.root.clone();
         let node = shared.lower.number(root.attr()?.ino, || shared.next_node());
         let mut held = HeldFiles::default();
         held.hold(node, Held { file: root, place: None });
@@ -169,23 +166,8 @@ impl State {
     }
 
     /// Closes the gate: no change runs until the result is dropped.
-    pub(crate) fn close(&self) -> (Option<RwLockReadGuard<'_, ()>>, RwLockWriteGuard<'_, ()>) {
+    pub(crate) fn close(&self) -> Closed<'_> {
         (self.shared.pause(), self.gate.write())
-    }
-
-    /// As [`close`](Self::close), of the parent of a fork that the caller has closed.
-    pub(crate) fn close_parent(&self) -> RwLockWriteGuard<'_, ()> {
-        self.gate.write()
-    }
-
-    /// Returns the ways to the caches of the fork's file systems.
-    pub(crate) fn invalidators(&self) -> Vec<Invalidator> {
-        self.invalidators.lock().clone()
-    }
-
-    /// Notes the way to the caches of a file system of the fork.
-    pub(crate) fn mounted(&self, invalidator: Invalidator) {
-        self.invalidators.lock().push(invalidator);
     }
 
     /// Notes that the inode of a node was evicted: ends a node without names.
@@ -244,21 +226,11 @@ impl State {
     }
 
     /// Makes a change of some nodes, in one critical section. `more`: the bytes that its records may take; 0 for a
-    /// removal, which always succeeds.
+    /// removal, which always succeeds. `contents`: a change of contents, for the log.
     ///
     /// # Errors
     /// `ENOSPC`; `ESTALE`; the errors of `change`.
     pub(crate) fn change<R>(
-        &self,
-        nodes: &[u64],
-        more: u64,
-        change: impl FnOnce(&mut Tree) -> Result<R, Errno>,
-    ) -> Result<R, Errno> {
-        self.change_with(nodes, more, None, change)
-    }
-
-    /// As [`change`](Self::change), with a change of contents in the log.
-    fn change_with<R>(
         &self,
         nodes: &[u64],
         more: u64,
@@ -317,7 +289,7 @@ impl State {
 
     /// Returns how long answers of the base are valid.
     pub(crate) fn base_valid(&self) -> Valid {
-        if self.shared.lower.is_fixed { Valid::default() } else { self.shared.lower.root().valid() }
+        if self.shared.lower.is_fixed { Valid::default() } else { self.shared.lower.root.valid() }
     }
 
     /// Checks that a directory has no names: `ENOTEMPTY`.
@@ -329,91 +301,11 @@ impl State {
         let Some(base) = &current.base else { return Ok(()) };
         let open = self.shared.lower.open(base)?;
         let mut is_empty = true;
-        self.shared.lower.list(&open, 0, &mut |entry, _| {
+        open.entries_after(0, Want::NAMES, &mut |entry, _| {
             is_empty = self.tree.lock().name(dir, &entry.name).is_some();
             is_empty
         })?;
         if is_empty { Ok(()) } else { Err(Errno::ENOTEMPTY) }
-    }
-
-    /// Opens the file of the base behind a node, if there is one with contents or names.
-    fn open_base(&self, node: u64) -> Result<OpenState, Errno> {
-        let current = self.current(node)?;
-        let kind = current.attr.kind();
-        Ok(match current.base.as_ref().filter(|_| kind == S_IFDIR || kind == S_IFREG) {
-            Some(base) => OpenState::Shared(Arc::new(OpenBase(self.shared.lower.open(base)?))),
-            None => OpenState::None,
-        })
-    }
-
-    /// Opens a file or a directory.
-    pub(crate) fn open(&self, node: u64) -> Result<Opened, Errno> {
-        let state = self.open_base(node)?;
-        *self.opens.lock().entry(node).or_default() += 1;
-        // The base reports whether the pages of a kernel are still right.
-        let shown =
-            state.get::<OpenBase>().filter(|_| self.tree.lock().node(node).is_none_or(|node| node.contents.is_none()));
-        let (keeps_pages, version) = shown.map_or((true, None), |OpenBase(base)| (base.keeps_pages(), base.version()));
-        Ok(Opened { state, keeps_pages, version, ..Opened::default() })
-    }
-
-    /// Notes that an open file was closed.
-    pub(crate) fn release(&self, node: u64) {
-        if let Entry::Occupied(mut open) = self.opens.lock().entry(node) {
-            *open.get_mut() -= 1;
-            if *open.get() == 0 {
-                open.remove();
-            }
-        }
-    }
-
-    /// Returns whether a program has the node open.
-    pub(crate) fn is_open(&self, node: u64) -> bool {
-        self.opens.lock().contains_key(&node)
-    }
-
-    /// Returns how many times files and directories are open.
-    pub(crate) fn open_files(&self) -> u64 {
-        self.opens.lock().values().map(|count| u64::from(*count)).sum()
-    }
-
-    /// Reads bytes of the base for an open file.
-    fn read_base(&self, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        let OpenBase(base) = file.state.get().ok_or(Errno::ESTALE)?;
-        let mut done = 0;
-        while done < buf.len() {
-            match base.read_at(offset + done as u64, &mut buf[done..])? {
-                0 => break,
-                read => done += read,
-            }
-        }
-        Ok(done)
-    }
-
-    /// Reads from an open file.
-    pub(crate) fn read(&self, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        let current = self.current(file.inode.node())?;
-        let Some(contents) = current.contents.as_ref() else {
-            // A file with a stamp is of the base, which may lack it.
-            if current.base.is_some() || current.stamp.is_some() {
-                return self.read_base(file, offset, buf);
-            }
-            // A file that the fork made, before its first write.
-            return Ok(within(current.attr.size, offset, buf).map_or(0, |buf| {
-                buf.fill(0);
-                buf.len()
-            }));
-        };
-        let Some(buf) = within(current.attr.size, offset, buf) else { return Ok(0) };
-        contents.state.read().read(offset, buf, &|at, part| self.fill(file, at, part))?;
-        Ok(buf.len())
-    }
-
-    /// Reads bytes of the base for a page, and zeros behind the end of the base's file.
-    fn fill(&self, file: &Open<'_>, at: u64, part: &mut [u8]) -> Result<(), Errno> {
-        let read = self.read_base(file, at, part)?;
-        part[read..].fill(0);
-        Ok(())
     }
 
     /// Changes the contents of a file by `change`, and then its attributes. `keep`: how much of the base's contents the
@@ -449,7 +341,7 @@ impl State {
         })?;
         let blocks = contents.blocks();
         let event = self.shared.upper.as_ref().map(|_| Event::contents(node, &own, &contents, false));
-        let attr = self.change_with(&[node], 0, event, |tree| {
+        let attr = self.change(&[node], 0, event, |tree| {
             let changed = tree.node_mut(node)?;
             changed.touch(now);
             changed.attr.size = size(changed.attr.size, &done);
@@ -481,13 +373,6 @@ impl State {
     }
 }
 
-/// Returns the part of a buffer that lies within a file. `None`: nothing.
-fn within(size: u64, offset: u64, buf: &mut [u8]) -> Option<&mut [u8]> {
-    let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
-    let len = buf.len().min(left);
-    (len > 0).then(|| &mut buf[..len])
-}
-
 /// Counts the pages and the inode of a node.
 pub(crate) fn count(usage: &Usage, node: &Node) {
     usage.settle(0, node.contents.as_ref().map_or(0, |file| file.state.read().bytes()));
@@ -502,21 +387,4 @@ pub(crate) fn give_back(usage: &Usage, node: &Node) {
     if node.base.is_none() {
         usage.give_inode();
     }
-}
-
-/// Returns an entry of a listing.
-pub(crate) fn listed(name: &[u8], entry: record::Entry, cookie: u64) -> vfs::Listed {
-    vfs::Listed::new(vfs::DirEntry { name: name.into(), ino: entry.node, kind: entry.kind }, cookie)
-}
-
-impl OpenBase {
-    /// Returns the open file of the base.
-    fn file(&self) -> &OpenFile {
-        &self.0
-    }
-}
-
-/// Returns the open directory of the base behind an open directory.
-pub(crate) fn base_of<'o>(dir: &Open<'o>) -> Option<&'o OpenFile> {
-    dir.state.get::<OpenBase>().map(OpenBase::file)
 }

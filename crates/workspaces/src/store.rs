@@ -1,17 +1,17 @@
 //! A store of forks over one base.
 
-use crate::commit::{Commit, CommitOptions, commit};
 use crate::diff::{Change, changes};
 use crate::fork_fs::ForkFs;
 use crate::lower::Lower;
-use crate::publish::{Recovered, recover};
+use crate::page::Pages;
+use crate::record::MADE;
 use crate::state::{Parent, Shared, State};
-use crate::usage::ForkLimits;
-use core::fmt;
 use std::sync::Arc;
+use sync::pages::PagePool;
 use vfs::{Context, Errno};
 
-/// One fork of a tree. A clone is the same fork.
+/// One fork of a tree. A clone is the same fork. Its methods that make forks are in `fork`, and the methods of a commit in `commit`
+/// and `publish`.
 ///
 /// ```
 /// use lightfoot_workspaces::{Fork, ForkLimits};
@@ -28,14 +28,8 @@ use vfs::{Context, Errno};
 /// assert!(trunk.changes()?.is_empty());
 /// # Ok::<(), vfs::Errno>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Fork(pub(crate) Arc<State>);
-
-impl fmt::Debug for Fork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fork").field("usage", &self.0.usage).finish_non_exhaustive()
-    }
-}
 
 impl Fork {
     /// Returns the trunk of a new store: a fork of the tree of `base` without a change. The store reads the tree with the rights
@@ -45,23 +39,8 @@ impl Fork {
     /// # Errors
     /// The errors of the base's root directory.
     pub fn over(base: Context, is_fixed: bool) -> Result<Self, Errno> {
-        State::trunk(Arc::new(Shared::new(Lower::new(base, is_fixed)?))).map(Self::of)
-    }
-
-    /// Returns a new fork, which has the changes of this one. Calls that run at this moment are in it whole or not at all.
-    ///
-    /// # Errors
-    /// The errors of the base's root directory.
-    pub fn fork(&self, limits: ForkLimits) -> Result<Self, Errno> {
-        self.0.fork(limits).map(Self::of)
-    }
-
-    /// Returns a new fork of the tree at the beginning of this fork, or at its last commit. Its parent is the parent of this one.
-    ///
-    /// # Errors
-    /// The errors of the base's root directory.
-    pub fn fork_origin(&self, limits: ForkLimits) -> Result<Self, Errno> {
-        self.0.fork_origin(limits).map(Self::of)
+        let (lower, pages) = (Lower::new(base, is_fixed)?, Pages::Memory(PagePool::new()));
+        State::trunk(Arc::new(Shared::new(lower, pages, None, (MADE, 1, 1)))).map(Self::of)
     }
 
     pub(crate) fn of(state: State) -> Self {
@@ -96,27 +75,6 @@ impl Fork {
         changes(&self.0, &then)
     }
 
-    /// Makes the changes of the fork changes of the tree that it was made from; see [`Commit`]. The changes of a fork of the trunk are
-    /// written into the base. All or nothing: the base has them after a crash, or a later
-    /// [`recover`](Self::recover) completes or removes them. The fork stays, and its changes so far are not
-    /// [changes](Self::changes) any more.
-    ///
-    /// # Errors
-    /// `EINVAL`: this is the trunk; `ESTALE`: the parent was discarded; `ENOSPC`: the limits of the parent; `EBUSY`: another commit
-    /// to the base runs or was cut off; the errors of the base.
-    pub fn commit(&self, options: CommitOptions) -> Result<Commit, Errno> {
-        commit(&self.0, options)
-    }
-
-    /// Completes or undoes a commit to the base that was cut off, by a crash for example. To be called before the first fork is
-    /// made, while no other process has forks of the base.
-    ///
-    /// # Errors
-    /// `EIO`: the journal of the commit cannot be read; the errors of the base.
-    pub fn recover(&self) -> Result<Recovered, Errno> {
-        recover(&self.0.shared.lower)
-    }
-
     /// Returns the fork to the state of its beginning, or of its last commit; with `to`, to the present state of that fork of the
     /// same store. The fork loses its other changes. An open file that the state lacks stays for the program that has it open.
     ///
@@ -125,22 +83,21 @@ impl Fork {
     pub fn roll_back(&self, to: Option<&Self>) -> Result<(), Errno> {
         let Some(to) = to else {
             let origin = self.0.origin.lock().clone();
-            return self.0.roll_back(origin);
+            return self.0.roll_back(&origin);
         };
         if !Arc::ptr_eq(&self.0.shared, &to.0.shared) {
             return Err(Errno::EINVAL);
         }
-        if Arc::ptr_eq(&self.0, &to.0) { Ok(()) } else { self.0.roll_back(to.0.snapshot()) }
+        if Arc::ptr_eq(&self.0, &to.0) {
+            return Ok(());
+        }
+        let (_, target) = to.0.snapshot();
+        self.0.roll_back(&target)
     }
 
     /// Returns whether `child` was made from this fork.
     pub(crate) fn is_parent_of(&self, child: &Self) -> bool {
         matches!(&child.0.parent, Parent::Fork(parent) if core::ptr::eq(parent.as_ptr(), Arc::as_ptr(&self.0)))
-    }
-
-    /// Returns how many times files and directories of the fork are open.
-    pub(crate) fn open_files(&self) -> u64 {
-        self.0.open_files()
     }
 
     /// Returns the bytes and the inodes in use.

@@ -154,7 +154,7 @@ impl Tree {
     }
 
     /// Returns the name of the base that a changed name hides.
-    fn covered(&self, dir: u64, name: &[u8]) -> Option<Covered> {
+    pub(crate) fn covered(&self, dir: u64, name: &[u8]) -> Option<Covered> {
         match self.name(dir, name) {
             Some(Record::Whiteout(covered)) => Some(*covered),
             Some(Record::Entry(entry)) => entry.covered,

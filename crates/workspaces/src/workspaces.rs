@@ -351,7 +351,7 @@ impl Workspaces {
     pub fn discard(&self, name: &str, is_lazy: bool) -> Result<(), WorkspaceError> {
         let mut forks = self.forks.lock();
         let kept = forks.get(name).ok_or_else(|| WorkspaceError::Missing(name.into()))?;
-        if kept.fork.open_files() > 0 && !is_lazy {
+        if kept.fork.0.open_files() > 0 && !is_lazy {
             return Err(WorkspaceError::Busy(name.into()));
         }
         let (at, context) = (at(name), self.tree.context());
@@ -375,7 +375,7 @@ impl Workspaces {
     pub fn list(&self) -> Vec<ForkInfo> {
         let info = |(name, kept): (&String, &Kept)| {
             let (bytes, inodes) = kept.fork.usage();
-            let (open_files, parent) = (kept.fork.open_files(), kept.parent.clone());
+            let (open_files, parent) = (kept.fork.0.open_files(), kept.parent.clone());
             ForkInfo { name: name.clone(), parent, made: kept.made, bytes, inodes, open_files }
         };
         self.forks.lock().iter().map(info).collect()

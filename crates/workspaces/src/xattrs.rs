@@ -40,8 +40,6 @@ impl State {
             return Ok(xattrs.clone());
         }
         let Some(base) = &current.base else { return Ok(Arc::default()) };
-        let lower = &self.shared.lower;
-        let value = |name: Box<[u8]>| lower.xattr(base, &name).map(|value| (name, value));
-        lower.xattr_names(base)?.into_iter().map(value).collect::<Result<Xattrs, _>>().map(Arc::new)
+        self.shared.lower.xattrs(base).map(Arc::new)
     }
 }

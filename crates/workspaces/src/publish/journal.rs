@@ -15,8 +15,9 @@
 //! # What it is not
 //! Isolation: another program may see some of the steps before others.
 
-use crate::lower::Lower;
+use crate::lower::{Lower, read_full};
 use crate::record::Xattrs;
+use crate::store::Fork;
 use serde::{Deserialize, Serialize};
 use vfs::{Attr, Base, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, S_IFDIR, SetAttr, SetTime, SetXattr, Want};
 
@@ -143,34 +144,34 @@ impl<'t> Target<'t> {
     }
 
     pub(super) fn rename(self, from: &[u8], to: &[u8], flags: RenameFlags) -> Result<(), Errno> {
-        self.0.context().rename(PathAt::new(self.base(), from), PathAt::new(self.base(), to), flags)
+        self.0.context.rename(PathAt::new(self.base(), from), PathAt::new(self.base(), to), flags)
     }
 
     /// Gives a held file another name.
     pub(super) fn link(self, file: &vfs::PathRef, to: &[u8]) -> Result<(), Errno> {
-        self.0.context().link(PathAt::new(Base::at(file), b""), PathAt::new(self.base(), to), false)
+        self.0.context.link(PathAt::new(Base::at(file), b""), PathAt::new(self.base(), to), false)
     }
 
     pub(super) fn make_dir(self, path: &[u8]) -> Result<(), Errno> {
-        self.0.context().mkdir(self.base(), path, 0o700)
+        self.0.context.mkdir(self.base(), path, 0o700)
     }
 
     pub(super) fn symlink(self, body: &[u8], path: &[u8]) -> Result<(), Errno> {
-        self.0.context().symlink(body, self.base(), path)
+        self.0.context.symlink(body, self.base(), path)
     }
 
     pub(super) fn make_node(self, path: &[u8], mode: u32, rdev: u32) -> Result<(), Errno> {
-        self.0.context().mknod(self.base(), path, mode, rdev)
+        self.0.context.mknod(self.base(), path, mode, rdev)
     }
 
     /// Makes a file.
     pub(super) fn create(self, path: &[u8]) -> Result<OpenFile, Errno> {
         let flags = OpenFlags::WRONLY.union(OpenFlags::CREAT).union(OpenFlags::EXCL);
-        self.0.context().open(self.base(), path, flags, 0o600)
+        self.0.context.open(self.base(), path, flags, 0o600)
     }
 
     pub(super) fn open(self, path: &[u8], flags: OpenFlags) -> Result<OpenFile, Errno> {
-        self.0.context().open(self.base(), path, flags, 0)
+        self.0.context.open(self.base(), path, flags, 0)
     }
 
     /// Makes the names in a directory durable.
@@ -180,7 +181,7 @@ impl<'t> Target<'t> {
 
     /// Sets attributes; what they are already is not set, since it may need a privilege.
     pub(super) fn set(self, path: &[u8], new: &Attributes) -> Result<(), Errno> {
-        let (held, context) = (self.hold(path)?, self.0.context());
+        let (held, context) = (self.hold(path)?, &self.0.context);
         let now = held.attr_anew()?;
         if (now.uid, now.gid) != new.owner {
             let set = SetAttr { uid: Some(new.owner.0), gid: Some(new.owner.1), ..SetAttr::default() };
@@ -212,7 +213,7 @@ impl<'t> Target<'t> {
 
     /// Removes a file, or a directory with all that is in it.
     fn remove(self, path: &[u8]) -> Result<(), Errno> {
-        let context = self.0.context();
+        let context = &self.0.context;
         match self.attr(path) {
             Ok(attr) if attr.is_dir() => {}
             Ok(_) => return context.unlink(self.base(), path),
@@ -304,13 +305,7 @@ impl<'t> Target<'t> {
     fn read(self, name: &[u8]) -> Result<Vec<Step>, Errno> {
         let file = self.open(&join(STAGING, name), OpenFlags::RDONLY)?;
         let mut bytes = vec![0; usize::try_from(file.attr()?.size).map_err(|_| Errno::EFBIG)?];
-        let mut done = 0;
-        while done < bytes.len() {
-            match file.read_at(done as u64, &mut bytes[done..])? {
-                0 => break,
-                read => done += read,
-            }
-        }
+        read_full(&file, 0, &mut bytes)?;
         postcard::from_bytes(&bytes).map_err(|_| Errno::EIO)
     }
 
@@ -423,31 +418,34 @@ pub enum Recovered {
     Undone,
 }
 
-/// Completes or undoes a commit to the base that was cut off.
-///
-/// # Errors
-/// The base's.
-pub(crate) fn recover(lower: &Lower) -> Result<Recovered, Errno> {
-    let target = Target(lower);
-    if !target.has(b".")? {
-        return Ok(Recovered::Nothing);
-    }
-    let recovered = if target.has(JOURNAL)? {
-        match target.redo(&target.read(JOURNAL)?) {
-            Ok(()) => Recovered::Completed,
-            Err(_) if target.has(UNDONE)? => Recovered::Undone,
-            Err(failed) => return Err(failed.errno),
+impl Fork {
+    /// Completes or undoes a commit to the base that was cut off, by a crash for example. To be called before the first fork is
+    /// made, while no other process has forks of the base.
+    ///
+    /// # Errors
+    /// `EIO`: the journal of the commit cannot be read; the errors of the base.
+    pub fn recover(&self) -> Result<Recovered, Errno> {
+        let target = Target(&self.0.shared.lower);
+        if !target.has(b".")? {
+            return Ok(Recovered::Nothing);
         }
-    } else if target.has(UNDO)? {
-        target.undo(&target.read(UNDO)?)?;
-        Recovered::Undone
-    } else if target.has(DONE)? {
-        Recovered::Completed
-    } else if target.names(STAGING)?.is_empty() {
-        Recovered::Nothing
-    } else {
-        Recovered::Undone
-    };
-    target.end()?;
-    Ok(recovered)
+        let recovered = if target.has(JOURNAL)? {
+            match target.redo(&target.read(JOURNAL)?) {
+                Ok(()) => Recovered::Completed,
+                Err(_) if target.has(UNDONE)? => Recovered::Undone,
+                Err(failed) => return Err(failed.errno),
+            }
+        } else if target.has(UNDO)? {
+            target.undo(&target.read(UNDO)?)?;
+            Recovered::Undone
+        } else if target.has(DONE)? {
+            Recovered::Completed
+        } else if target.names(STAGING)?.is_empty() {
+            Recovered::Nothing
+        } else {
+            Recovered::Undone
+        };
+        target.end()?;
+        Ok(recovered)
+    }
 }

@@ -147,12 +147,7 @@ impl<'s> Staging<'s> {
         let base = node.base.as_ref().ok_or(Errno::ESTALE)?;
         let attr = base.attr_anew()?;
         let mut new = attributes(node);
-        let lower = self.target.0;
-        let value = |name: Box<[u8]>| lower.xattr(base, &name).map(|value| (name, value));
-        let xattrs = match &new.xattrs {
-            Some(_) => Some(lower.xattr_names(base)?.into_iter().map(value).collect::<Result<_, _>>()?),
-            None => None,
-        };
+        let xattrs = new.xattrs.as_ref().map(|_| self.target.0.xattrs(base)).transpose()?;
         let old = Attributes { mode: attr.mode, owner: (attr.uid, attr.gid), mtime: attr.mtime, xattrs };
         if attr.is_dir() {
             new.mtime = attr.mtime;

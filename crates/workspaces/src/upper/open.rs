@@ -86,7 +86,7 @@ impl Opening<'_> {
         let (pause, marking, numbers) = Default::default();
         let upper =
             Upper { dir: dir.clone(), slots: slots.clone(), pause, marking, log: writing, numbers, _lock: lock };
-        let shared = Arc::new(Shared::over(self.lower, Pages::Disk(slots.clone()), Some(upper), next));
+        let shared = Arc::new(Shared::new(self.lower, Pages::Disk(slots.clone()), Some(upper), next));
         let trunk = State::trunk(shared.clone()).map_err(failed)?;
         let forks = restore(&shared, forks).map_err(failed)?;
         // On a full disk the older image and logs stay.
@@ -117,7 +117,7 @@ impl Opening<'_> {
 
     /// Returns the format of this version, for this base.
     fn format(&self) -> Result<String, Errno> {
-        let root = self.lower.root();
+        let root = &self.lower.root;
         Ok(format!("{VERSION}\nbase {} {}", root.attr()?.ino, root.birth()?.unwrap_or(0)))
     }
 
