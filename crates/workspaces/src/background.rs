@@ -8,17 +8,22 @@
 //! By the channel.
 
 use core::convert::Infallible;
+use prim::thread::{JoinHandle, spawn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, Builder, JoinHandle};
+use std::thread;
 
 /// A value that the thread drops.
 type Ended = Box<dyn Send>;
 
 /// See the [module documentation](self).
 #[derive(Default)]
-pub(crate) struct Background(OnceLock<Option<(Sender<Ended>, JoinHandle<()>)>>);
+pub(crate) struct Background(OnceLock<Option<(Sender<Ended>, Joined)>>);
+
+/// A thread. The drop waits for its end, which follows the drop of its channel, the field before.
+#[derive(Debug)]
+pub(crate) struct Joined(Option<JoinHandle<()>>);
 
 impl Background {
     /// Drops a value, without waiting for it.
@@ -39,22 +44,26 @@ impl Background {
     }
 }
 
-impl Drop for Background {
+impl Joined {
+    /// Starts the thread. `None`: the system has none.
+    pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<Self> {
+        spawn(name, body).map(|thread| Self(Some(thread)))
+    }
+}
+
+impl Drop for Joined {
     fn drop(&mut self) {
-        if let Some((queue, freeing)) = self.0.take().flatten() {
-            drop(queue);
-            // The thread itself drops the last reference if a value owns the queue.
-            if freeing.thread().id() != thread::current().id() {
-                let _ = freeing.join();
-            }
+        // The thread itself drops the last reference if a value owns the queue.
+        if let Some(other) = self.0.take().filter(|thread| thread.thread().id() != thread::current().id()) {
+            let _ = other.join();
         }
     }
 }
 
-fn start() -> Option<(Sender<Ended>, JoinHandle<()>)> {
+fn start() -> Option<(Sender<Ended>, Joined)> {
     let (queue, ended): (_, Receiver<Ended>) = channel();
     let free = move || ended.into_iter().for_each(drop_contained);
-    Builder::new().name("lightfoot-free".into()).spawn(free).ok().map(|freeing| (queue, freeing))
+    Joined::spawn("lightfoot-free", free).map(|freeing| (queue, freeing))
 }
 
 /// Drops a value. A panic, which the panic hook has reported, ends neither the thread nor the caller: files of the base are code of

@@ -24,6 +24,7 @@ mod open;
 mod replay;
 pub(crate) mod slots;
 
+use crate::background::Joined;
 use crate::state::{Shared, State};
 use crate::tree::Tree;
 use core::time::Duration;
@@ -37,7 +38,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{Builder, JoinHandle};
 use vfs::Errno;
 
 pub use open::UpperError;
@@ -215,7 +215,7 @@ impl State {
 
 /// The thread that makes changes durable in the background, and the last ones when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Marks(Option<(Sender<()>, JoinHandle<()>)>);
+pub(crate) struct Marks(#[expect(dead_code, reason = "its drop ends the thread")] (Sender<()>, Joined));
 
 impl Marks {
     /// Starts the thread.
@@ -238,17 +238,7 @@ impl Marks {
                 }
             }
         };
-        let marking = Builder::new().name("lightfoot-marks".into()).spawn(run).map_err(|_| Errno::EAGAIN)?;
-        Ok(Self(Some((stop, marking))))
-    }
-}
-
-impl Drop for Marks {
-    fn drop(&mut self) {
-        if let Some((stop, marking)) = self.0.take() {
-            drop(stop);
-            let _ = marking.join();
-        }
+        Ok(Self((stop, Joined::spawn("lightfoot-marks", run).ok_or(Errno::EAGAIN)?)))
     }
 }
 

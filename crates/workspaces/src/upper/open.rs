@@ -169,10 +169,8 @@ impl Opening<'_> {
             read_logs.insert(*number, read(&paths(self.dir, *number)[1]).map_err(failed)?.0);
         }
         let last_mark = read_logs.iter().rev().find_map(|(number, batches)| {
-            let marks = batches.iter().rev().flat_map(|batch| &batch.events);
-            marks
-                .filter_map(|event| if let Event::Mark { upto } = event { Some((*number, *upto)) } else { None })
-                .next()
+            let mark = |event: &Event| if let Event::Mark { upto } = event { Some((*number, *upto)) } else { None };
+            batches.iter().rev().flat_map(|batch| &batch.events).find_map(mark)
         });
         let last = if is_same_boot { (u64::MAX, u64::MAX) } else { last_mark.unwrap_or((0, 0)) };
         let mut files = Vec::new();
