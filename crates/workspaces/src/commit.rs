@@ -22,6 +22,7 @@ use crate::upper::event::Event;
 use crate::usage::Usage;
 use core::fmt;
 use prim::atomic::Ordering::Relaxed;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use vfs::{Errno, Foreign};
 
@@ -130,14 +131,12 @@ fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<C
             origin: &origin,
             theirs: &theirs,
             usage: &usage,
-            conflicts: Vec::new(),
+            conflicts: BTreeSet::new(),
         };
         merge.run()?;
-        let Merge { merged, mut conflicts, .. } = merge;
+        let Merge { merged, conflicts, .. } = merge;
         if !conflicts.is_empty() {
-            conflicts.sort();
-            conflicts.dedup();
-            return Ok(Commit::Conflicts(conflicts));
+            return Ok(Commit::Conflicts(conflicts.into_iter().collect()));
         }
         usage.settle(theirs.bytes, merged.bytes);
         if options.check_only {
@@ -168,7 +167,7 @@ struct Merge<'m> {
     theirs: &'m Tree,
     /// The use of the parent, as it will be.
     usage: &'m Usage,
-    conflicts: Vec<Conflict>,
+    conflicts: BTreeSet<Conflict>,
 }
 
 impl Merge<'_> {
@@ -192,7 +191,7 @@ impl Merge<'_> {
     }
 
     fn conflict(&mut self, path: Option<Vec<u8>>, kind: ConflictKind) {
-        self.conflicts.push(Conflict { path: path.unwrap_or_default(), kind });
+        self.conflicts.insert(Conflict { path: path.unwrap_or_default(), kind });
     }
 
     /// Returns a path of a node on one of the sides.
@@ -218,10 +217,8 @@ impl Merge<'_> {
         if our_node == old_node || is_gone {
             return Ok(());
         }
-        let path =
-            || path_of(self.state, self.ours, (dir, name)).or_else(|| path_of(self.state, self.theirs, (dir, name)));
         if their_node != old_node {
-            let path = path();
+            let path = [self.ours, self.theirs].into_iter().find_map(|tree| path_of(self.state, tree, (dir, name)));
             self.conflict(path, ConflictKind::Name);
             return Ok(());
         }
@@ -240,8 +237,7 @@ impl Merge<'_> {
         };
         let Some(theirs) = self.theirs.node(number).filter(|node| node.attr.nlink > 0).cloned() else {
             if old.is_some() {
-                let path = self.path(number);
-                self.conflict(path, ConflictKind::Removed);
+                self.conflict(self.path(number), ConflictKind::Removed);
             }
             count(self.usage, &ours);
             self.merged.set_node(number, ours);
@@ -253,10 +249,7 @@ impl Merge<'_> {
                 count(self.usage, &merged);
                 self.merged.set_node(number, Arc::new(merged));
             }
-            Err(kind) => {
-                let path = self.path(number);
-                self.conflict(path, kind);
-            }
+            Err(kind) => self.conflict(self.path(number), kind),
         }
         Ok(())
     }
@@ -266,8 +259,7 @@ impl Merge<'_> {
         let Some(theirs) = self.merged.node(number).filter(|node| node.attr.nlink > 0).cloned() else { return Ok(()) };
         let old = self.old(number, &theirs)?;
         if theirs.attr.nlink != old.attr.nlink || !theirs.looks_like(&old) {
-            let path = self.path(number);
-            self.conflict(path, ConflictKind::Removed);
+            self.conflict(self.path(number), ConflictKind::Removed);
         } else if self.parent.is_open(number) {
             self.merged.take_links(number);
         } else {

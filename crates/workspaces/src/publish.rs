@@ -25,12 +25,12 @@ use crate::rollback::Stale;
 use crate::state::State;
 use crate::tree::Tree;
 use crate::upper::event::Event;
-use journal::{Failed, Found, Path, Step, Target, found};
+use journal::{Attributes, Found, Path, Step, Target, found, join};
 use prim::atomic::Ordering::Relaxed;
-use staging::Staging;
-use std::collections::{HashMap, HashSet};
+use staging::{Staging, attributes};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use vfs::{Errno, S_IFBLK, S_IFCHR};
+use vfs::{Attr, Errno, S_IFBLK, S_IFCHR};
 
 /// A name of the base that changes.
 struct Name {
@@ -38,8 +38,8 @@ struct Name {
     path: Path,
     from: Path,
     new: Option<u64>,
-    /// The file that has the name in the base: its node and its state.
-    old: Option<(u64, vfs::Attr)>,
+    /// The file that has the name in the base.
+    old: Option<Attr>,
 }
 
 /// A file of the base that changes in its place.
@@ -69,7 +69,7 @@ struct Plan<'p> {
     /// Names that the fork has changed.
     entries: Vec<File>,
     stale: Stale,
-    conflicts: Vec<Conflict>,
+    conflicts: BTreeSet<Conflict>,
 }
 
 /// Commits a fork of the trunk to the base.
@@ -94,19 +94,17 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
             files: Vec::new(),
             entries: Vec::new(),
             stale: Stale::default(),
-            conflicts: Vec::new(),
+            conflicts: BTreeSet::new(),
         };
         plan.make()?;
         if !plan.conflicts.is_empty() {
-            plan.conflicts.sort();
-            plan.conflicts.dedup();
-            return Ok(Commit::Conflicts(plan.conflicts));
+            return Ok(Commit::Conflicts(plan.conflicts.into_iter().collect()));
         }
         if options.check_only || (plan.names.is_empty() && plan.changed.is_empty()) {
             return Ok(Commit::Done(done));
         }
         target.begin()?;
-        let failed = |errno| Failed { path: Vec::new(), errno };
+        let failed = |errno| (Path::new(), errno);
         let taken = plan.steps().map_err(failed).and_then(|steps| {
             log_moves(state, &steps, false).map_err(failed)?;
             // An error of the log: the next start does not find these files.
@@ -118,10 +116,10 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
         match taken {
             Ok(()) => {}
             Err(_) if plan.stamp().is_err() => return Err(Errno::EIO),
-            Err(Failed { path, errno: Errno::ESTALE | Errno::EEXIST | Errno::ENOENT }) if !path.is_empty() => {
+            Err((path, Errno::ESTALE | Errno::EEXIST | Errno::ENOENT)) if !path.is_empty() => {
                 return Ok(Commit::Conflicts(vec![Conflict { path, kind: ConflictKind::Name }]));
             }
-            Err(Failed { errno, .. }) => return Err(errno),
+            Err((_, errno)) => return Err(errno),
         }
         let stale = core::mem::take(&mut plan.stale);
         plan.settle()?;
@@ -159,8 +157,7 @@ impl Plan<'_> {
             match (Part::of(key), new) {
                 (Some(Part::Name(dir, name)), Some(record)) => self.name((dir, name), record)?,
                 (Some(Part::Node(number)), Some(Record::Node(node))) if node.attr.nlink > 0 => {
-                    let old = if let Some(Record::Node(old)) = old { Some(&**old) } else { None };
-                    self.node(number, node, old)?;
+                    self.node(number, node, old.and_then(Record::node))?;
                 }
                 _ => {}
             }
@@ -169,7 +166,7 @@ impl Plan<'_> {
     }
 
     fn conflict(&mut self, path: &[u8], kind: ConflictKind) {
-        self.conflicts.push(Conflict { path: path.to_vec(), kind });
+        self.conflicts.insert(Conflict { path: path.to_vec(), kind });
     }
 
     /// Plans a name that the fork has changed, if its directory is in the base.
@@ -203,8 +200,7 @@ impl Plan<'_> {
             self.conflict(&path, ConflictKind::Name);
             return Ok(());
         }
-        let old = old.map(|attr| (self.state.number(attr.ino), attr));
-        let (actual, seen) = (old.map(|(number, _)| number), expected.map(|covered| covered.node));
+        let (actual, seen) = (old.map(|attr| self.state.number(attr.ino)), expected.map(|covered| covered.node));
         if actual != seen && (actual.is_some() || new.is_some()) {
             let kind = match actual {
                 None => ConflictKind::Removed,
@@ -214,29 +210,29 @@ impl Plan<'_> {
             };
             self.conflict(&path, kind);
         } else if new != actual {
-            if let (Some((number, attr)), Some(covered)) = (old, expected)
-                && self.tree.node(number).is_none_or(|node| node.attr.nlink == 0)
-                && self.has_changed_since(&journal::join(&self.state.shared.lower.path(&base), name), &attr, covered)?
+            let from = join(&self.state.shared.lower.path(&base), name);
+            if let (Some(attr), Some(covered)) = (old, expected)
+                && self.tree.node(covered.node).is_none_or(|node| node.attr.nlink == 0)
+                && self.has_changed_since(&from, &attr, covered)?
             {
                 self.conflict(&path, ConflictKind::Removed);
                 return Ok(());
             }
             self.stale.names.push((dir, name.into()));
-            let from = journal::join(&self.state.shared.lower.path(&base), name);
             self.names.push(Name { path, from, new, old });
         }
         Ok(())
     }
 
     /// Returns whether a file, or anything in a directory, has changed since the fork removed it.
-    fn has_changed_since(&self, path: &[u8], attr: &vfs::Attr, covered: Covered) -> Result<bool, Errno> {
+    fn has_changed_since(&self, path: &[u8], attr: &Attr, covered: Covered) -> Result<bool, Errno> {
         // Relaxed: the closed gate orders it.
         if covered.is_before(attr, self.state.settled.load(Relaxed)) {
             return Ok(true);
         }
         if attr.is_dir() {
             for name in self.target.names(path)? {
-                let below = journal::join(path, &name);
+                let below = join(path, &name);
                 if self.has_changed_since(&below, &self.target.attr(&below)?, covered)? {
                     return Ok(true);
                 }
@@ -246,7 +242,7 @@ impl Plan<'_> {
     }
 
     /// Plans the contents and attributes of a node that the fork has changed.
-    fn node(&mut self, number: u64, node: &Arc<Node>, old: Option<&Node>) -> Result<(), Errno> {
+    fn node(&mut self, number: u64, node: &Arc<Node>, old: Option<&Arc<Node>>) -> Result<(), Errno> {
         let staging = Staging::new(self.state, self.tree, self.target);
         let path = if number == self.state.root {
             Vec::new()
@@ -268,15 +264,12 @@ impl Plan<'_> {
             return Ok(());
         };
         let contents = staging.has_changed_contents(number, node);
-        let then = match old {
-            Some(old) => (old.attr.mode, old.attr.uid, old.attr.gid, old.xattrs.clone(), old.attr.mtime),
-            None => {
-                let (mode, uid, gid) = stamp.rights;
-                (mode, uid, gid, None, stamp.times.0)
-            }
-        };
-        let mtime = if node.attr.is_dir() { then.4 } else { node.attr.mtime };
-        let now = (node.attr.mode, node.attr.uid, node.attr.gid, node.xattrs.clone(), mtime);
+        let (mode, uid, gid) = stamp.rights;
+        let of_base = || Attributes { mode, owner: (uid, gid), mtime: stamp.times.0, xattrs: None };
+        let (then, mut now) = (old.map_or_else(of_base, |old| attributes(old)), attributes(node));
+        if node.attr.is_dir() {
+            now.mtime = then.mtime;
+        }
         if !contents && now == then {
             return Ok(());
         }
@@ -313,31 +306,27 @@ impl Plan<'_> {
         let mut staging = Staging::new(self.state, self.tree, self.target);
         let (mut places, mut leaving) = (Vec::new(), HashMap::<Path, Found>::new());
         for name in &self.names {
-            let is_dir = name.new.is_some_and(|number| staging.is_base_dir(number));
-            let old = name.old.map(|(_, attr)| attr);
-            let Some(number) = name.new else {
-                leaving.extend(old.map(|attr| (name.from.clone(), found(&attr))));
-                continue;
+            let leaves = name.old.map(|attr| (name.from.clone(), found(&attr)));
+            let number = match name.new {
+                Some(number) if !staging.is_base_dir(number) => number,
+                of_base => {
+                    staging.moved.extend(of_base.map(|number| (number, name.path.clone())));
+                    leaving.extend(leaves);
+                    continue;
+                }
             };
-            if is_dir {
-                staging.moved.push((number, name.path.clone()));
-                leaving.extend(old.map(|attr| (name.from.clone(), found(&attr))));
-                continue;
-            }
             let at = staging.path();
             staging.node(number, &at, &name.path)?;
             let made = found(&self.target.attr(&at)?);
             let is_made_dir = self.tree.node(number).is_some_and(|node| node.attr.is_dir());
-            match old.filter(|attr| !attr.is_dir() && !is_made_dir) {
-                Some(attr) => places.push((
-                    name.path.clone(),
-                    Step::Swap { staged: at, at: name.path.clone(), ino: made.0, found: found(&attr) },
-                )),
+            let step = match name.old.filter(|attr| !attr.is_dir() && !is_made_dir) {
+                Some(attr) => Step::Swap { staged: at, at: name.path.clone(), ino: made.0, found: found(&attr) },
                 None => {
-                    leaving.extend(old.map(|attr| (name.from.clone(), found(&attr))));
-                    places.push((name.path.clone(), Step::Move { from: at, to: name.path.clone(), found: made }));
+                    leaving.extend(leaves);
+                    Step::Move { from: at, to: name.path.clone(), found: made }
                 }
-            }
+            };
+            places.push((name.path.clone(), step));
         }
         // Directories of the base that move: out of the way first, since one may take the place of another.
         for (number, place) in core::mem::take(&mut staging.moved) {
@@ -400,7 +389,7 @@ impl Plan<'_> {
             if tree.node(*number).is_some_and(|node| node.base.is_none()) {
                 state.usage.give_inode();
             }
-            let held = self.target.hold(path)?;
+            let held = self.target.0.at(path)?;
             let attr = held.attr_anew()?;
             new.publish(*number, (*dir, name), Arc::new(held), &attr, state.number(attr.ino));
         }

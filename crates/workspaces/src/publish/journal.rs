@@ -19,6 +19,7 @@ use crate::lower::{Lower, read_full};
 use crate::record::Xattrs;
 use crate::store::Fork;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use vfs::{Attr, Base, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, S_IFDIR, SetAttr, SetTime, SetXattr, Want};
 
 /// The name in the base's root directory under which a commit prepares its files.
@@ -58,25 +59,18 @@ pub(super) enum Step {
     Change { at: Path, new: Attributes, old: Attributes },
 }
 
-/// Why a step fails.
-#[derive(Debug)]
-pub(super) struct Failed {
-    pub(super) path: Path,
-    pub(super) errno: Errno,
-}
+/// Why a step fails: the path in the base, if there is one, and the error.
+pub(super) type Failed = (Path, Errno);
 
 impl Step {
     /// Returns the path in the base at which another program may have changed something.
     fn path(&self) -> &Path {
         match self {
-            Self::Move { from, to, .. } => {
-                if from.starts_with(STAGING) {
-                    to
-                } else {
-                    from
-                }
-            }
-            Self::Swap { at, .. } | Self::Overwrite { at, .. } | Self::Change { at, .. } => at,
+            Self::Move { from, to: at, .. } if from.starts_with(STAGING) => at,
+            Self::Move { from: at, .. }
+            | Self::Swap { at, .. }
+            | Self::Overwrite { at, .. }
+            | Self::Change { at, .. } => at,
         }
     }
 }
@@ -117,22 +111,12 @@ pub(super) fn write_all(to: &OpenFile, offset: u64, bytes: &[u8]) -> Result<(), 
 pub(super) struct Target<'t>(pub(super) &'t Lower);
 
 impl<'t> Target<'t> {
-    fn base(self) -> Base<'t> {
+    pub(super) fn base(self) -> Base<'t> {
         self.0.base()
     }
 
-    /// Returns a held file.
-    pub(super) fn hold(self, path: &[u8]) -> Result<vfs::PathRef, Errno> {
-        self.0.at(path)
-    }
-
     pub(super) fn attr(self, path: &[u8]) -> Result<Attr, Errno> {
-        self.hold(path)?.attr_anew()
-    }
-
-    /// Returns the file at a path as a step finds it.
-    pub(super) fn found(self, path: &[u8]) -> Result<Found, Errno> {
-        self.attr(path).map(|attr| found(&attr))
+        self.0.at(path)?.attr_anew()
     }
 
     fn is_at(self, path: &[u8], ino: u64) -> Result<bool, Errno> {
@@ -156,14 +140,6 @@ impl<'t> Target<'t> {
         self.0.context.mkdir(self.base(), path, 0o700)
     }
 
-    pub(super) fn symlink(self, body: &[u8], path: &[u8]) -> Result<(), Errno> {
-        self.0.context.symlink(body, self.base(), path)
-    }
-
-    pub(super) fn make_node(self, path: &[u8], mode: u32, rdev: u32) -> Result<(), Errno> {
-        self.0.context.mknod(self.base(), path, mode, rdev)
-    }
-
     /// Makes a file.
     pub(super) fn create(self, path: &[u8]) -> Result<OpenFile, Errno> {
         let flags = OpenFlags::WRONLY.union(OpenFlags::CREAT).union(OpenFlags::EXCL);
@@ -181,7 +157,7 @@ impl<'t> Target<'t> {
 
     /// Sets attributes; what they are already is not set, since it may need a privilege.
     pub(super) fn set(self, path: &[u8], new: &Attributes) -> Result<(), Errno> {
-        let (held, context) = (self.hold(path)?, &self.0.context);
+        let (held, context) = (self.0.at(path)?, &self.0.context);
         let now = held.attr_anew()?;
         if (now.uid, now.gid) != new.owner {
             let set = SetAttr { uid: Some(new.owner.0), gid: Some(new.owner.1), ..SetAttr::default() };
@@ -257,18 +233,13 @@ impl<'t> Target<'t> {
         if !self.has(DONE)? && !self.has(UNDONE)? {
             return Err(Errno::EBUSY);
         }
-        self.end()?;
+        self.remove(STAGING)?;
         self.make_dir(STAGING)
     }
 
     /// Ends a commit, unless steps must be completed or undone.
     pub(super) fn end_if_settled(self) -> Result<(), Errno> {
-        if self.has(JOURNAL)? || self.has(UNDO)? { Ok(()) } else { self.end() }
-    }
-
-    /// Removes the directory of the commit.
-    fn end(self) -> Result<(), Errno> {
-        self.remove(STAGING)
+        if self.has(JOURNAL)? || self.has(UNDO)? { Ok(()) } else { self.remove(STAGING) }
     }
 
     fn has(self, name: &[u8]) -> Result<bool, Errno> {
@@ -289,7 +260,7 @@ impl<'t> Target<'t> {
         if let Err(errno) = self.write(steps) {
             // There is nothing to complete, if it has its name already.
             let _undone = self.turn(JOURNAL, UNDONE);
-            return Err(Failed { path: Vec::new(), errno });
+            return Err((Path::new(), errno));
         }
         self.redo(steps)
     }
@@ -310,8 +281,8 @@ impl<'t> Target<'t> {
     }
 
     fn redo(self, steps: &[Step]) -> Result<(), Failed> {
-        let take = |step: &Step| self.take(step).map_err(|errno| Failed { path: step.path().clone(), errno });
-        let settle = |()| self.settle(steps, JOURNAL).map_err(|errno| Failed { path: Vec::new(), errno });
+        let take = |step: &Step| self.take(step).map_err(|errno| (step.path().clone(), errno));
+        let settle = |()| self.settle(steps, JOURNAL).map_err(|errno| (Path::new(), errno));
         let Err(failed) = steps.iter().try_for_each(take).and_then(settle) else { return Ok(()) };
         if self.has(DONE) == Ok(true) {
             return Ok(());
@@ -345,17 +316,15 @@ impl<'t> Target<'t> {
 
     /// Makes the steps durable, and notes that nothing has to be done any more.
     fn settle(self, steps: &[Step], journal: &[u8]) -> Result<(), Errno> {
-        let mut dirs: Vec<&[u8]> = Vec::new();
+        let mut dirs: BTreeSet<&[u8]> = BTreeSet::new();
         let above = |path: &'_ Path| path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
         for step in steps {
             match step {
                 Step::Move { from, to, .. } => dirs.extend([&from[..above(from)], &to[..above(to)]]),
-                Step::Swap { at, .. } => dirs.push(&at[..above(at)]),
+                Step::Swap { at, .. } => dirs.extend([&at[..above(at)]]),
                 _ => {}
             }
         }
-        dirs.sort_unstable();
-        dirs.dedup();
         for dir in dirs {
             match self.sync_dir(dir) {
                 // Another object has the name now.
@@ -398,7 +367,7 @@ impl<'t> Target<'t> {
     }
 
     fn check(self, path: &[u8], expected: Found) -> Result<(), Errno> {
-        if self.found(path)? == expected { Ok(()) } else { Err(Errno::ESTALE) }
+        if found(&self.attr(path)?) == expected { Ok(()) } else { Err(Errno::ESTALE) }
     }
 }
 
@@ -433,7 +402,7 @@ impl Fork {
             match target.redo(&target.read(JOURNAL)?) {
                 Ok(()) => Recovered::Completed,
                 Err(_) if target.has(UNDONE)? => Recovered::Undone,
-                Err(failed) => return Err(failed.errno),
+                Err((_, errno)) => return Err(errno),
             }
         } else if target.has(UNDO)? {
             target.undo(&target.read(UNDO)?)?;
@@ -445,7 +414,7 @@ impl Fork {
         } else {
             Recovered::Undone
         };
-        target.end()?;
+        target.remove(STAGING)?;
         Ok(recovered)
     }
 }

@@ -1,7 +1,7 @@
 //! The files of a commit to the base, prepared beside their places.
 
 use super::journal::{Attributes, Path, Step, Target, copy_bytes, found, join, staged, write_all};
-use crate::record::{Node, Record};
+use crate::record::{Entry, Node, Record};
 use crate::state::State;
 use crate::tree::Tree;
 use std::collections::HashMap;
@@ -44,21 +44,23 @@ impl<'s> Staging<'s> {
     pub(super) fn node(&mut self, number: u64, at: &[u8], place: &[u8]) -> Result<(), Errno> {
         let node = self.tree.node(number).cloned();
         if let Some(first) = self.first.get(&number) {
-            return self.target.link(&self.target.hold(first)?, at);
+            return self.target.link(&self.target.0.at(first)?, at);
         }
         let Some(node) = node.filter(|node| node.base.is_none() || self.is_replaced(number, node)) else {
             let file = self.state.base_in(self.tree, number)?.ok_or(Errno::ESTALE)?;
             return self.target.link(&file, at);
         };
+        let (context, base) = (&self.target.0.context, self.target.base());
         match node.attr.kind() {
             S_IFDIR => {
                 self.target.make_dir(at)?;
-                for (name, child) in self.children(number) {
-                    let place = join(place, &name);
+                for (name, record) in self.tree.names(number) {
+                    let Record::Entry(Entry { node: child, .. }) = *record else { continue };
+                    let place = join(place, name);
                     if self.is_base_dir(child) {
                         self.moved.push((child, place));
                     } else {
-                        self.node(child, &join(at, &name), &place)?;
+                        self.node(child, &join(at, name), &place)?;
                     }
                 }
             }
@@ -67,22 +69,14 @@ impl<'s> Staging<'s> {
                 self.contents(&node, &file)?;
                 file.sync(false)?;
             }
-            S_IFLNK => self.target.symlink(node.link_body.as_deref().unwrap_or_default(), at)?,
-            _ => self.target.make_node(at, node.attr.mode, node.attr.rdev)?,
+            S_IFLNK => context.symlink(node.link_body.as_deref().unwrap_or_default(), base, at)?,
+            _ => context.mknod(base, at, node.attr.mode, node.attr.rdev)?,
         }
         self.target.set(at, &attributes(&node))?;
         if !node.attr.is_dir() {
             self.first.insert(number, at.to_vec());
         }
         Ok(())
-    }
-
-    fn children(&self, dir: u64) -> Vec<(Path, u64)> {
-        let child = |(name, record): (&[u8], &Record)| match record {
-            Record::Entry(entry) => Some((name.to_vec(), entry.node)),
-            _ => None,
-        };
-        self.tree.names(dir).filter_map(child).collect()
     }
 
     /// Returns whether a node is a directory of the base.
