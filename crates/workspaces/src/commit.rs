@@ -122,7 +122,7 @@ fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<C
         let _closed = parent.gate.write();
         let done = changes(state, &state.origin())?;
         let (ours, origin, theirs) = (state.tree.lock().clone(), state.origin(), parent.tree.lock().clone());
-        let usage = Usage::new(parent.usage.limits(), parent.usage.now());
+        let usage = Usage::new(parent.usage.limits, parent.usage.now());
         let mut merge = Merge {
             merged: theirs.clone(),
             state,

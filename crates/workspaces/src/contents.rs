@@ -57,7 +57,7 @@ pub(crate) struct Contents {
     base_blocks: u64,
     /// The changed pages that the log lacks; none in memory. Each with the page before: the log must have the change before another
     /// page gets its slot.
-    unlogged: Vec<(u64, Option<Arc<Page>>)>,
+    pub(crate) unlogged: Vec<(u64, Option<Arc<Page>>)>,
 }
 
 /// Where new pages come from, and what they count against.
@@ -117,26 +117,6 @@ impl Contents {
         pages.map(|(number, page)| (*number, page.as_ref()))
     }
 
-    /// Calls `found` with the pages that begin before `len`, and their offsets: zeros where a page hides the base.
-    ///
-    /// # Errors
-    /// The directory's; the errors of `found`.
-    pub(crate) fn pages_below(
-        &self,
-        len: u64,
-        mut found: impl FnMut(u64, &[u8; PAGE]) -> Result<(), Errno>,
-    ) -> Result<(), Errno> {
-        let mut bytes = ZEROS;
-        for (number, page) in self.pages().take_while(|(number, _)| number * PAGE_BYTES < len) {
-            match page {
-                Some(page) => page.read(0, &mut bytes)?,
-                None => bytes = ZEROS,
-            }
-            found(number * PAGE_BYTES, &bytes)?;
-        }
-        Ok(())
-    }
-
     /// Returns the page of a number: `None` if the base shows through, `Some(None)` for zeros.
     pub(crate) fn page(&self, number: u64) -> Option<Option<&Arc<Page>>> {
         self.pages.get(&number).map(Option::as_ref)
@@ -160,16 +140,6 @@ impl Contents {
     /// Sets the length up to which the base shows through, and its storage, as the log has them.
     pub(crate) fn set_shown(&mut self, shown: (u64, u64)) {
         (self.shown, self.base_blocks) = shown;
-    }
-
-    /// Returns the numbers of the pages that the log lacks.
-    pub(crate) fn unlogged(&self) -> impl Iterator<Item = u64> {
-        self.unlogged.iter().map(|(number, _)| *number)
-    }
-
-    /// Notes that the log has all pages.
-    pub(crate) fn logged(&mut self) {
-        self.unlogged = Vec::new();
     }
 
     /// Notes that a page has changed.
@@ -321,7 +291,7 @@ impl Contents {
     /// `ENOSPC`, `ENOMEM`.
     pub(crate) fn reserve(&mut self, range: &Range<u64>, from: Source<'_>) -> Result<(), Errno> {
         let numbers = range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES);
-        let limit = from.usage.limits().bytes / PAGE_BYTES;
+        let limit = from.usage.limits.bytes / PAGE_BYTES;
         if numbers.end - numbers.start > limit {
             return Err(Errno::ENOSPC);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vfs::{
     After, Allocate, Attr, Attributes, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NameStore, NewInode,
     NewNode, NextNames, Open, OpenFile, OpenFlags, Opened, Opens, OwnNames, Position, Rename, RenameFlags, Request,
-    SeekFor, SetAttr, SetTime, SetXattr, StatFs, Want, Written,
+    SeekFor, SetAttr, SetTime, SetXattr, StatFs, Valid, Want, Written,
 };
 
 /// Cookies of the names that a fork made begin here; cookies of the base are smaller.
@@ -87,11 +87,12 @@ impl FileSystem for ForkFs {
     }
 
     fn traits(&self) -> FsTraits {
+        let lower = &self.0.shared.lower;
         FsTraits {
             type_name: "workspace".into(),
             names: NameStore::FileSystem(OwnNames {
-                valid: self.0.base_valid(),
-                keeps_listings: self.0.shared.lower.is_fixed,
+                valid: if lower.is_fixed { Valid::default() } else { lower.root.valid() },
+                keeps_listings: lower.is_fixed,
                 attributes: Attributes::FileSystem { with_changes: true },
                 ..OwnNames::default()
             }),

@@ -14,7 +14,6 @@
 use crate::contents::File;
 use crate::map::Compare;
 use core::cmp::Ordering;
-use core::ops::Bound;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,11 +82,6 @@ impl KeyBuf {
     /// Returns the key, to be stored.
     pub(crate) fn key(&self) -> Key {
         Key::from(&**self)
-    }
-
-    /// Returns where a range begins with this key.
-    pub(crate) fn from(&self) -> Bound<&[u8]> {
-        Bound::Included(self)
     }
 }
 

@@ -76,7 +76,7 @@ impl State {
         let stale = {
             let _closed = self.close();
             let mut tree = self.tree.lock();
-            let (mut new, usage) = forked(target, self.usage.limits());
+            let (mut new, usage) = forked(target, self.usage.limits);
             new.list_after(&tree);
             let stale = Stale::between(&tree, &new);
             let left = |number: &u64| if new.node(*number).is_none() { tree.node(*number).cloned() } else { None };

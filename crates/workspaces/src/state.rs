@@ -287,11 +287,6 @@ impl State {
         Ok(NewInode { node, attr: current.attr, link_body, valid, access_acl, default_acl })
     }
 
-    /// Returns how long answers of the base are valid.
-    pub(crate) fn base_valid(&self) -> Valid {
-        if self.shared.lower.is_fixed { Valid::default() } else { self.shared.lower.root.valid() }
-    }
-
     /// Checks that a directory has no names: `ENOTEMPTY`.
     pub(crate) fn check_empty(&self, dir: u64) -> Result<(), Errno> {
         if self.tree.lock().names(dir).any(|(_, record)| matches!(record, Record::Entry(_))) {
@@ -349,7 +344,8 @@ impl State {
             changed.contents = Some(own.clone());
             Ok(changed.attr)
         })?;
-        contents.logged();
+        // The log has all pages now.
+        contents.unlogged = Vec::new();
         Ok((done, attr))
     }
 

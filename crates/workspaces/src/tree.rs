@@ -201,7 +201,7 @@ impl Tree {
         self.node_mut(dir)?.attr.nlink = 0;
         self.orphans.insert(dir);
         let start = KeyBuf::name(dir, b"");
-        let of_dir = self.map.range(start.from()).map(|(key, _)| key.clone());
+        let of_dir = self.map.range(Bound::Included(&*start)).map(|(key, _)| key.clone());
         let keys: Vec<Key> = of_dir.take_while(|key| key.starts_with(&dir.to_be_bytes())).collect();
         for key in keys {
             self.take(&key);
@@ -223,7 +223,7 @@ impl Tree {
 
     /// Returns the records of the names in a directory.
     pub(crate) fn names(&self, dir: u64) -> impl Iterator<Item = (&[u8], &Record)> {
-        self.map.range(KeyBuf::name(dir, b"").from()).map_while(move |(key, record)| match Part::of(key) {
+        self.map.range(Bound::Included(&*KeyBuf::name(dir, b""))).map_while(move |(key, record)| match Part::of(key) {
             Some(Part::Name(of, name)) if of == dir => Some((name, record)),
             _ => None,
         })

@@ -44,7 +44,7 @@ impl Default for ForkLimits {
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(crate) struct Usage {
-    limits: ForkLimits,
+    pub(crate) limits: ForkLimits,
     bytes: AtomicU64,
     inodes: AtomicU64,
 }
@@ -58,11 +58,6 @@ impl Usage {
     pub(crate) fn now(&self) -> (u64, u64) {
         // Relaxed, here and below: numbers by themselves.
         (self.bytes.load(Relaxed), self.inodes.load(Relaxed))
-    }
-
-    /// Returns the limits.
-    pub(crate) fn limits(&self) -> ForkLimits {
-        self.limits
     }
 
     /// Takes bytes: `ENOSPC`.

@@ -235,14 +235,9 @@ impl Workspaces {
     /// # Errors
     /// As for [`Workspaces::fork`].
     pub fn fork_with(&self, from: &str, name: &str, options: ForkOptions) -> Result<(), WorkspaceError> {
-        let (of, parent) = if options.of_origin { self.get(from)? } else { (self.tree_of(from)?, from.into()) };
-        let fork = if options.of_origin { of.fork_origin(options.limits)? } else { of.fork(options.limits)? };
-        let kept = Kept { fork, parent, made: SystemTime::now() };
-        self.add(name, kept, (options.is_read_only, of.0.is_lost()))
-    }
-
-    /// Mounts a new fork.
-    fn add(&self, name: &str, kept: Kept, (is_read_only, is_lost): (bool, bool)) -> Result<(), WorkspaceError> {
+        let ForkOptions { limits, is_read_only, of_origin } = options;
+        let (of, parent) = if of_origin { self.get(from)? } else { (self.tree_of(from)?, from.into()) };
+        let fork = if of_origin { of.fork_origin(limits)? } else { of.fork(limits)? };
         let is_name = !name.is_empty() && name.len() <= NAME_MAX && !name.contains(['/', '\0']);
         if !is_name || matches!(name, "." | ".." | BASE) {
             return Err(WorkspaceError::BadName(name.into()));
@@ -251,9 +246,9 @@ impl Workspaces {
         if forks.contains_key(name) {
             return Err(WorkspaceError::Exists(name.into()));
         }
-        let (made, parent) = (ns(kept.made), kept.parent.clone());
-        kept.fork.0.keep(Name { name: name.into(), parent, made, is_read_only, is_lost })?;
-        Ok(self.show(&mut forks, name, kept, is_read_only || is_lost)?)
+        let (made, is_lost) = (SystemTime::now(), of.0.is_lost());
+        fork.0.keep(Name { name: name.into(), parent: parent.clone(), made: ns(made), is_read_only, is_lost })?;
+        Ok(self.show(&mut forks, name, Kept { fork, parent, made }, is_read_only || is_lost)?)
     }
 
     /// Mounts a fork.

@@ -1,6 +1,8 @@
 //! The files of a commit to the base, prepared beside their places.
 
 use super::journal::{Attributes, Path, Step, Target, copy_bytes, found, join, staged, write_all};
+use crate::contents::PAGE_BYTES;
+use crate::page::ZEROS;
 use crate::record::{Entry, Node, Record};
 use crate::state::State;
 use crate::tree::Tree;
@@ -115,10 +117,16 @@ impl<'s> Staging<'s> {
         {
             return Err(Errno::ESTALE);
         }
-        contents.pages_below(node.attr.size, |at, page| {
-            let len = (node.attr.size - at).min(page.len() as u64) as usize;
-            write_all(to, at, &page[..len])
-        })?;
+        let mut bytes = ZEROS;
+        for (number, page) in contents.pages().take_while(|(number, _)| number * PAGE_BYTES < node.attr.size) {
+            // A page without bytes hides the base.
+            match page {
+                Some(page) => page.read(0, &mut bytes)?,
+                None => bytes = ZEROS,
+            }
+            let at = number * PAGE_BYTES;
+            write_all(to, at, &bytes[..(node.attr.size - at).min(PAGE_BYTES) as usize])?;
+        }
         to.set_len(node.attr.size)
     }
 

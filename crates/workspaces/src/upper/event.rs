@@ -99,7 +99,7 @@ impl Event {
         let pages = if all {
             contents.pages().map(|(number, page)| (number, saved(Some(page)))).collect()
         } else {
-            contents.unlogged().map(|number| (number, saved(contents.page(number)))).collect()
+            contents.unlogged.iter().map(|(number, _)| (*number, saved(contents.page(*number)))).collect()
         };
         let from = file.from.filter(|_| !all);
         Self::Contents(SavedContents { node, epoch: file.epoch, from, shown: contents.shown(), pages })

@@ -15,7 +15,7 @@ use crate::tree::Tree;
 use core::time::Duration;
 use prim::atomic::Ordering::Relaxed;
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{File, read_dir, remove_file, rename};
+use std::fs::{DirEntry, File, read_dir, remove_file, rename};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::Errno;
@@ -62,16 +62,18 @@ impl Upper {
     }
 }
 
+/// Returns the numbers of the files of a directory that have this name.
+pub(super) fn numbers(dir: &Path, name: &str) -> Result<Vec<u64>, Errno> {
+    let number = |entry: DirEntry| entry.file_name().to_str()?.strip_prefix(name)?.parse::<u64>().ok();
+    Ok(read_dir(dir).map_err(errno)?.flatten().filter_map(number).collect())
+}
+
 /// Removes the other images and logs.
 fn remove_others(dir: &Path, number: u64) {
-    let keep = paths(dir, number);
-    let entries = read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_other = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        (name.starts_with("image") || name.starts_with("log-")) && !keep.contains(path)
-    };
+    let found = ["image-", "log-"].map(|name| numbers(dir, name).unwrap_or_default()).concat();
     // An error: the next image removes them.
-    entries.filter(is_other).for_each(|path| drop(remove_file(path)));
+    let remove = |other| paths(dir, other).iter().for_each(|path| drop(remove_file(path)));
+    found.into_iter().filter(|other| *other != number).for_each(remove);
 }
 
 /// Returns the forks as they are now. The next write to a file copies its contents first.
@@ -80,7 +82,7 @@ pub(super) fn take(shared: &Shared) -> BTreeMap<u64, SavedFork> {
         state.begin_epoch();
         let fork = SavedFork {
             from: state.from,
-            limits: state.usage.limits(),
+            limits: state.usage.limits,
             name: state.name.lock().clone(),
             tree: state.tree.lock().clone(),
             origin: state.origin(),

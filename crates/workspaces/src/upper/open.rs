@@ -1,7 +1,7 @@
 //! The start with a directory: its format, its lock, and the forks that it has.
 
 use super::event::{Event, Name};
-use super::image::{paths, sync_dir, take, write as write_image};
+use super::image::{numbers, paths, sync_dir, take, write as write_image};
 use super::log::{Log, read};
 use super::replay::{Replay, SavedFork, used_by};
 use super::slots::Slots;
@@ -58,52 +58,46 @@ struct Opening<'o> {
 /// # Errors
 /// See [`UpperError`].
 pub(crate) fn open(dir: &Path, lower: Lower) -> Result<(State, Vec<Arc<State>>), UpperError> {
-    Opening { dir, lower }.open()
+    let failed = |errno| UpperError::Failed(dir.into(), errno);
+    let io = |error| failed(errno(error));
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io)?;
+    let opening = Opening { dir, lower };
+    let lock = opening.lock()?;
+    let boot = read_to_string("/proc/sys/kernel/random/boot_id").map_err(io)?;
+    let format = opening.format().map_err(failed)?;
+    let is_same_boot = opening.check(&format, boot.trim())?;
+    let slots = Slots::new(open_file(&dir.join("pages"), false).map_err(failed)?);
+    let mut replay = Replay::new(&opening.lower, &slots);
+    let (number, logs) = opening.read(&mut replay, is_same_boot)?;
+    let unused = replay.end();
+    let Replay { next, forks, .. } = replay;
+    let log = Log::create(&paths(dir, number)[1]).map_err(failed)?;
+    let log = Mutex::new(Writing { log, number, before: 0, marked: 0, unmarked: logs });
+    let (pause, marking, numbers) = Default::default();
+    let upper = Upper { dir: dir.into(), slots: slots.clone(), pause, marking, log, numbers, _lock: lock };
+    let shared = Arc::new(Shared::new(opening.lower, Pages::Disk(slots.clone()), Some(upper), next));
+    let trunk = State::trunk(shared.clone()).map_err(failed)?;
+    let forks = restore(&shared, forks).map_err(failed)?;
+    // On a full disk the older image and logs stay.
+    let marked = shared.upper.as_ref().map_or(Ok(()), |upper| upper.mark_up_to(u64::MAX));
+    match write_image(dir, number, &shared, &take(&shared)) {
+        Err(Errno::ENOSPC) => marked,
+        written => written,
+    }
+    .map_err(failed)?;
+    slots.end_mark(unused, true);
+    let format = format!("{format}\nboot {}\n", boot.trim());
+    let new = dir.join("format.new");
+    let file = open_file(&new, true).map_err(failed)?;
+    let written = file.write_all_at(format.as_bytes(), 0).and_then(|()| file.sync_all());
+    let named = written.and_then(|()| rename(&new, dir.join("format")));
+    named.map_err(errno).and_then(|()| sync_dir(dir)).map_err(failed)?;
+    Ok((trunk, forks))
 }
 
 impl Opening<'_> {
     fn failed(&self, errno: Errno) -> UpperError {
         UpperError::Failed(self.dir.into(), errno)
-    }
-
-    fn open(self) -> Result<(State, Vec<Arc<State>>), UpperError> {
-        let io = |error| self.failed(errno(error));
-        DirBuilder::new().recursive(true).mode(0o700).create(self.dir).map_err(io)?;
-        let (dir, lock) = (self.dir.to_path_buf(), self.lock()?);
-        let boot = read_to_string("/proc/sys/kernel/random/boot_id").map_err(io)?;
-        let format = self.format().map_err(|errno| self.failed(errno))?;
-        let is_same_boot = self.check(&format, boot.trim())?;
-        let pages = open_file(&self.dir.join("pages"), false).map_err(|errno| self.failed(errno))?;
-        let slots = Slots::new(pages);
-        let mut replay = Replay::new(&self.lower, &slots);
-        let (number, logs) = self.read(&mut replay, is_same_boot)?;
-        let unused = replay.end();
-        let (next, forks) = (replay.next, core::mem::take(&mut replay.forks));
-        drop(replay);
-        let failed = |errno| UpperError::Failed(dir.clone(), errno);
-        let log = Log::create(&paths(&dir, number)[1]).map_err(failed)?;
-        let writing = Mutex::new(Writing { log, number, before: 0, marked: 0, unmarked: logs });
-        let (pause, marking, numbers) = Default::default();
-        let upper =
-            Upper { dir: dir.clone(), slots: slots.clone(), pause, marking, log: writing, numbers, _lock: lock };
-        let shared = Arc::new(Shared::new(self.lower, Pages::Disk(slots.clone()), Some(upper), next));
-        let trunk = State::trunk(shared.clone()).map_err(failed)?;
-        let forks = restore(&shared, forks).map_err(failed)?;
-        // On a full disk the older image and logs stay.
-        let marked = shared.upper.as_ref().map_or(Ok(()), |upper| upper.mark_up_to(u64::MAX));
-        match write_image(&dir, number, &shared, &take(&shared)) {
-            Err(Errno::ENOSPC) => marked,
-            written => written,
-        }
-        .map_err(failed)?;
-        slots.end_mark(unused, true);
-        let format = format!("{format}\nboot {}\n", boot.trim());
-        let new = dir.join("format.new");
-        let file = open_file(&new, true).map_err(failed)?;
-        let written = file.write_all_at(format.as_bytes(), 0).and_then(|()| file.sync_all());
-        let named = written.and_then(|()| rename(&new, dir.join("format")));
-        named.map_err(errno).and_then(|()| sync_dir(&dir)).map_err(failed)?;
-        Ok((trunk, forks))
     }
 
     fn lock(&self) -> Result<File, UpperError> {
@@ -145,13 +139,8 @@ impl Opening<'_> {
     /// Reads the last image, and the logs since. Returns the number of the next, and these logs.
     fn read(&self, replay: &mut Replay<'_>, is_same_boot: bool) -> Result<(u64, Vec<Arc<File>>), UpperError> {
         let failed = |errno| self.failed(errno);
-        let numbers = |name: &str| {
-            let entries = read_dir(self.dir).map_err(errno)?.flatten();
-            let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_prefix(name)?.parse::<u64>().ok();
-            Ok(entries.filter_map(number).collect::<Vec<_>>())
-        };
         let mut events = Vec::new();
-        let image = numbers("image-").map_err(failed)?.into_iter().max();
+        let image = numbers(self.dir, "image-").map_err(failed)?.into_iter().max();
         if let Some(number) = image {
             let path = paths(self.dir, number)[0].clone();
             let (batches, is_cut) = read(&path).map_err(failed)?;
@@ -161,7 +150,7 @@ impl Opening<'_> {
             }
             events.extend(batches.into_iter().flat_map(|batch| batch.events));
         }
-        let mut logs = numbers("log-").map_err(failed)?;
+        let mut logs = numbers(self.dir, "log-").map_err(failed)?;
         logs.retain(|number| image.is_some_and(|image| *number >= image));
         logs.sort_unstable();
         let mut read_logs = BTreeMap::new();
