@@ -2,7 +2,7 @@
 
 mod protocol;
 
-pub(crate) use protocol::{ChangeLine, ConflictLine, ForkLine, Reply, Request};
+pub(crate) use protocol::{ChangeLine, ConflictLine, ForkLine, Reply, Request, Winner};
 
 use crate::options;
 use crate::source::Source;
@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use thiserror::Error;
 use vfs::{Foreign, Vfs};
-use workspaces::{Commit, CommitOptions, ForkLimits, ForkOptions, Recovered, UpperError, WorkspaceError, Workspaces};
+use workspaces::{
+    Commit, CommitOptions, ForkLimits, ForkOptions, OnConflict, Recovered, UpperError, WorkspaceError, Workspaces,
+};
 
 /// The reply to a line that is not a request.
 const UNKNOWN: &str = r#"{"error":"unknown request (use snapshot)"}"#;
@@ -196,9 +198,14 @@ fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, W
             };
             Reply::Changes(changes.into_iter().map(ChangeLine::from).collect())
         }
-        Request::Commit { name, check, privileged } => {
+        Request::Commit { name, check, conflicts, privileged } => {
+            let conflicts = match conflicts {
+                Winner::Refuse => OnConflict::Refuse,
+                Winner::Mine => OnConflict::Mine,
+                Winner::Theirs => OnConflict::Theirs,
+            };
             let _one = if check { None } else { forks.lock()? };
-            match spaces.commit(&name, CommitOptions { check_only: check, privileged })? {
+            match spaces.commit(&name, CommitOptions { check_only: check, conflicts, privileged })? {
                 Commit::Done(changes) => Reply::Changes(changes.into_iter().map(ChangeLine::from).collect()),
                 Commit::Conflicts(conflicts) => {
                     Reply::Conflicts(conflicts.into_iter().map(ConflictLine::from).collect())

@@ -14,17 +14,19 @@
 
 use crate::diff::{Change, changes, node_of, path_of};
 use crate::record::{Key, Node, Part, Record};
-use crate::rollback::Stale;
+use crate::rollback::exchange;
 use crate::state::{Parent, State, count, give_back};
 use crate::store::Fork;
 use crate::tree::Tree;
+use crate::undo::{At, undone};
 use crate::upper::event::Event;
+use crate::upper::replay::used_by;
 use crate::usage::Usage;
 use core::fmt;
 use prim::atomic::Ordering::Relaxed;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use vfs::{Errno, Foreign};
+use vfs::{Errno, Foreign, S_IFDIR};
 
 /// The options of a commit.
 ///
@@ -37,9 +39,24 @@ use vfs::{Errno, Foreign};
 pub struct CommitOptions {
     /// Only look for conflicts.
     pub check_only: bool,
+    /// Which side wins, where the fork and the parent have changed a file.
+    pub conflicts: OnConflict,
     /// Also publish set-user-ID and set-group-ID bits, devices, files of other owners, and extended attributes of the namespaces
     /// `security` and `trusted`.
     pub privileged: bool,
+}
+
+/// Which side wins, where the fork and the parent have changed a file. Conflicts of directories, of files with several
+/// names, of files that one side has renamed, of rights and of reserved names are always reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnConflict {
+    /// None: the commit reports the conflict, and changes nothing.
+    #[default]
+    Refuse,
+    /// The parent gets the file of the fork, and loses its own change.
+    Mine,
+    /// The parent keeps its file, and the fork loses its change.
+    Theirs,
 }
 
 /// The result of a commit.
@@ -116,45 +133,46 @@ impl Fork {
 }
 
 fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<Commit, Errno> {
-    let _closed = state.close();
+    let (is_mine, _closed) = (options.conflicts == OnConflict::Mine, state.close());
     let (stale, done) = {
         // The pause of this fork covers the parent.
         let _closed = parent.gate.write();
-        let done = changes(state, &state.origin())?;
-        let (ours, origin, theirs) = (state.tree.lock().clone(), state.origin(), parent.tree.lock().clone());
-        let usage = Usage::new(parent.usage.limits, parent.usage.now());
-        let mut merge = Merge {
-            merged: theirs.clone(),
-            state,
-            parent,
-            ours: &ours,
-            origin: &origin,
-            theirs: &theirs,
-            usage: &usage,
-            conflicts: BTreeSet::new(),
+        let (mut ours, origin, mut theirs) = (state.tree.lock().clone(), state.origin(), parent.tree.lock().clone());
+        let (mut used, mut undone_ours, mut before) = (parent.usage.now(), None, Conflicts::new());
+        let (merged, usage) = loop {
+            let usage = Usage::new(parent.usage.limits, used);
+            let (merged, conflicts) = Merge::of(state, parent, (&ours, &origin, &theirs), &usage)?;
+            if conflicts.is_empty() {
+                usage.settle(theirs.bytes, merged.bytes);
+                break (merged, usage);
+            }
+            // Each time, at least one change ends.
+            let is_refused = options.conflicts == OnConflict::Refuse || conflicts == before;
+            let side = if is_mine { &theirs } else { &ours };
+            match if is_refused { None } else { undone(state, (side, &origin), &conflicts)? } {
+                Some(tree) if is_mine => (used, theirs) = (used_by(&tree), tree),
+                Some(tree) => (undone_ours, ours) = (Some(tree.clone()), tree),
+                None => return Ok(Commit::Conflicts(conflicts.into_keys().collect())),
+            }
+            before = conflicts;
         };
-        merge.run()?;
-        let Merge { merged, conflicts, .. } = merge;
-        if !conflicts.is_empty() {
-            return Ok(Commit::Conflicts(conflicts.into_iter().collect()));
-        }
-        usage.settle(theirs.bytes, merged.bytes);
+        let done = changes(state, &ours, &origin)?;
         if options.check_only {
             return Ok(Commit::Done(done));
         }
-        let used = parent.usage.now();
-        parent.usage.replace(usage.now())?;
         let settle = Event::Settle { fork: state.id, at: state.settled.load(Relaxed), is_new: true };
-        let logged = state.log(false, || parent.changed(&theirs, &merged).into_iter().chain([settle]).collect());
-        logged.or_else(|errno| parent.usage.replace(used).and(Err(errno)))?;
-        let stale = Stale::between(&merged, &theirs);
-        *parent.tree.lock() = merged;
-        *state.origin.lock() = (ours, state.usage.now());
+        let merged = parent.replace(merged, usage);
+        let ours = undone_ours.map(|tree| {
+            let usage = Usage::new(state.usage.limits, used_by(&tree));
+            state.replace(tree, usage)
+        });
+        let stale = exchange([merged].into_iter().chain(ours).collect(), false, Some(settle))?;
+        *state.origin.lock() = (state.tree.lock().clone(), state.usage.now());
         // The parent has the contents of this fork now.
         state.begin_epoch();
         (stale, done)
     };
-    stale.mark(parent);
+    stale.iter().zip([parent, state]).for_each(|(stale, of)| stale.mark(of));
     Ok(Commit::Done(done))
 }
 
@@ -167,10 +185,38 @@ struct Merge<'m> {
     theirs: &'m Tree,
     /// The use of the parent, as it will be.
     usage: &'m Usage,
-    conflicts: BTreeSet<Conflict>,
+    conflicts: Conflicts,
+    /// Directories with an entry that both sides have removed, and whether that was a directory.
+    counted_twice: Vec<(u64, bool)>,
 }
 
-impl Merge<'_> {
+/// Conflicts with their places.
+pub(crate) type Conflicts = BTreeMap<Conflict, Option<At>>;
+
+impl<'m> Merge<'m> {
+    /// Merges our changes since the origin into their tree. Returns the result, and the conflicts.
+    fn of(
+        state: &'m State,
+        parent: &'m State,
+        (ours, origin, theirs): (&'m Tree, &'m Tree, &'m Tree),
+        usage: &'m Usage,
+    ) -> Result<(Tree, Conflicts), Errno> {
+        let merged = theirs.clone();
+        let mut merge = Self {
+            merged,
+            state,
+            parent,
+            ours,
+            origin,
+            theirs,
+            usage,
+            conflicts: Conflicts::new(),
+            counted_twice: Vec::new(),
+        };
+        merge.run()?;
+        Ok((merge.merged, merge.conflicts))
+    }
+
     fn run(&mut self) -> Result<(), Errno> {
         let (ours, origin) = (self.ours, self.origin);
         for (key, new, old) in ours.map.diff(&origin.map, Record::is_same) {
@@ -187,11 +233,16 @@ impl Merge<'_> {
                 self.merged.set_place(number, dir, name);
             }
         }
+        for (dir, is_dir) in core::mem::take(&mut self.counted_twice) {
+            if self.merged.node(dir).is_some() {
+                self.merged.count(dir, is_dir, 1)?;
+            }
+        }
         self.check_paths()
     }
 
-    fn conflict(&mut self, path: Option<Vec<u8>>, kind: ConflictKind) {
-        self.conflicts.insert(Conflict { path: path.unwrap_or_default(), kind });
+    fn conflict(&mut self, path: Option<Vec<u8>>, kind: ConflictKind, at: Option<At>) {
+        self.conflicts.insert(Conflict { path: path.unwrap_or_default(), kind }, at);
     }
 
     /// Returns a path of a node on one of the sides.
@@ -215,11 +266,19 @@ impl Merge<'_> {
         // Both have removed the file.
         let is_gone = our_node.is_none() && their_node.is_none() && !lives(old_node);
         if our_node == old_node || is_gone {
+            // Both sides have counted the entry that their directory lost.
+            if is_gone && old_node.is_some() {
+                let kind = match old {
+                    Some(Record::Entry(entry)) => Some(entry.kind),
+                    _ => self.state.base_attr(self.ours, (dir, name))?.map(|attr| attr.kind()),
+                };
+                self.counted_twice.push((dir, kind == Some(S_IFDIR)));
+            }
             return Ok(());
         }
         if their_node != old_node {
             let path = [self.ours, self.theirs].into_iter().find_map(|tree| path_of(self.state, tree, (dir, name)));
-            self.conflict(path, ConflictKind::Name);
+            self.conflict(path, ConflictKind::Name, Some(At::Name((dir, name.into()))));
             return Ok(());
         }
         if let Some(left) = old_node.filter(|left| !is_alive(self.ours, *left)) {
@@ -237,19 +296,23 @@ impl Merge<'_> {
         };
         let Some(theirs) = self.theirs.node(number).filter(|node| node.attr.nlink > 0).cloned() else {
             if old.is_some() {
-                self.conflict(self.path(number), ConflictKind::Removed);
+                let at = self.state.name_of(self.ours, number)?.map(At::Name);
+                self.conflict(self.path(number), ConflictKind::Removed, at);
             }
             count(self.usage, &ours);
             self.merged.set_node(number, ours);
             return Ok(());
         };
-        match three_way(&ours, &*self.old(number, &ours)?, &theirs) {
+        match three_way(&ours, &*self.origin.before(&ours)?, &theirs) {
             Ok(merged) => {
                 give_back(self.usage, &theirs);
                 count(self.usage, &merged);
                 self.merged.set_node(number, Arc::new(merged));
             }
-            Err(kind) => self.conflict(self.path(number), kind),
+            Err(kind) => {
+                let at = if kind == ConflictKind::Contents { At::Contents(number) } else { At::Rights(number) };
+                self.conflict(self.path(number), kind, Some(at));
+            }
         }
         Ok(())
     }
@@ -257,9 +320,10 @@ impl Merge<'_> {
     /// Removes a node that the fork has removed, if the parent has its record.
     fn left(&mut self, number: u64) -> Result<(), Errno> {
         let Some(theirs) = self.merged.node(number).filter(|node| node.attr.nlink > 0).cloned() else { return Ok(()) };
-        let old = self.old(number, &theirs)?;
+        let old = self.origin.before(&theirs)?;
         if theirs.attr.nlink != old.attr.nlink || !theirs.looks_like(&old) {
-            self.conflict(self.path(number), ConflictKind::Removed);
+            let at = self.parent.name_of(self.theirs, number)?.map(At::Name);
+            self.conflict(self.path(number), ConflictKind::Removed, at);
         } else if self.parent.is_open(number) {
             self.merged.take_links(number);
         } else {
@@ -269,39 +333,30 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Returns a node as it was before both sides changed it.
-    fn old(&self, number: u64, changed: &Node) -> Result<Arc<Node>, Errno> {
-        match (self.origin.node(number), &changed.base) {
-            (Some(old), _) => Ok(old.clone()),
-            (None, Some(base)) => Node::of_base(base.clone(), number).map(Arc::new),
-            (None, None) => Err(Errno::ESTALE),
-        }
-    }
-
     /// Checks that each name that one side has changed has a path, and each file that the fork has changed a name.
     fn check_paths(&mut self) -> Result<(), Errno> {
         let (merged, root) = (core::mem::take(&mut self.merged), self.state.root);
         let mut lost = Vec::new();
         for side in [self.ours, self.theirs] {
             for (key, record, _) in side.map.diff(&self.origin.map, Record::is_same) {
-                let (place, is_lost) = match (Part::of(key), record) {
+                let (place, is_lost, at) = match (Part::of(key), record) {
                     (Some(Part::Name(dir, name)), Some(Record::Entry(_))) => {
-                        ((dir, Key::from(name)), !self.state.is_reached(&merged, dir)?)
+                        ((dir, Key::from(name)), !self.state.is_reached(&merged, dir)?, None)
                     }
                     (Some(Part::Node(number)), Some(Record::Node(node))) if node.attr.nlink > 0 && number != root => {
                         let Some(place) = self.state.name_of(side, number)? else { continue };
-                        (place, self.state.name_of(&merged, number)?.is_none())
+                        (place.clone(), self.state.name_of(&merged, number)?.is_none(), Some(At::Name(place)))
                     }
                     _ => continue,
                 };
                 // A name in a directory that its own side has removed is not lost now.
                 if is_lost && self.state.is_reached(side, place.0)? {
-                    lost.extend(path_of(self.state, side, (place.0, &place.1)));
+                    lost.extend(path_of(self.state, side, (place.0, &place.1)).map(|path| (path, at)));
                 }
             }
         }
         self.merged = merged;
-        lost.into_iter().for_each(|path| self.conflict(Some(path), ConflictKind::Removed));
+        lost.into_iter().for_each(|(path, at)| self.conflict(Some(path), ConflictKind::Removed, at));
         Ok(())
     }
 }

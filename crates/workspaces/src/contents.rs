@@ -28,7 +28,6 @@ pub(crate) const PAGE_BYTES: u64 = PAGE as u64;
 pub(crate) type ReadBase<'b> = &'b dyn Fn(u64, &mut [u8]) -> Result<(), Errno>;
 
 /// See the [module documentation](self).
-#[derive(Debug)]
 pub(crate) struct File {
     pub(crate) epoch: u64,
     /// The epoch of the contents that were copied.
@@ -43,7 +42,7 @@ impl File {
 }
 
 /// Pages over a file of the base.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Contents {
     /// `None`: zeros.
     pages: Map<u64, Option<Arc<Page>>>,

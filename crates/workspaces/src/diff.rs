@@ -73,9 +73,8 @@ pub(crate) fn node_of(record: Option<&Record>, base: Option<u64>) -> Option<u64>
     }
 }
 
-/// Returns the changes of a fork since another tree of the store.
-pub(crate) fn changes(state: &State, then: &Tree) -> Result<Vec<Change>, Errno> {
-    let now = state.tree.lock().clone();
+/// Returns the changes from one tree of the store to another.
+pub(crate) fn changes(state: &State, now: &Tree, then: &Tree) -> Result<Vec<Change>, Errno> {
     let (mut added, mut removed, mut changed) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     let mut reached = HashMap::new();
     for (key, new, old) in now.map.diff(&then.map, Record::is_same) {
@@ -84,18 +83,18 @@ pub(crate) fn changes(state: &State, then: &Tree) -> Result<Vec<Change>, Errno> 
                 // The names of a directory that was removed are removed with it.
                 let is_reached = match reached.get(&dir) {
                     Some(is_reached) => *is_reached,
-                    None => *reached.entry(dir).or_insert(state.is_reached(&now, dir)?),
+                    None => *reached.entry(dir).or_insert(state.is_reached(now, dir)?),
                 };
                 if !is_reached {
                     continue;
                 }
                 let is_shown = new.is_none() || old.is_none();
-                let base = if is_shown { state.covered_in(&now, dir, name)? } else { None };
+                let base = if is_shown { state.covered_in(now, dir, name)? } else { None };
                 let (new, old) = (node_of(new, base), node_of(old, base));
                 if new == old {
                     continue;
                 }
-                let Some(path) = path_of(state, &now, (dir, name)) else { continue };
+                let Some(path) = path_of(state, now, (dir, name)) else { continue };
                 new.map(|node| added.insert(path.clone(), node));
                 old.map(|node| removed.insert(path, node));
             }
@@ -109,8 +108,8 @@ pub(crate) fn changes(state: &State, then: &Tree) -> Result<Vec<Change>, Errno> 
         let (Some(new), Some(old)) = (state_of(node, new, old), state_of(node, old, new)) else { continue };
         let is_named = is_added.contains(&node) && !is_removed.contains(&node);
         let is_other = !old.looks_like(&new);
-        let place = if node == state.root || new.attr.nlink == 0 { None } else { place_of(state, &now, then, node)? };
-        let path = place.and_then(|(dir, name)| path_of(state, &now, (dir, &name)));
+        let place = if node == state.root || new.attr.nlink == 0 { None } else { place_of(state, now, then, node)? };
+        let path = place.and_then(|(dir, name)| path_of(state, now, (dir, &name)));
         if let Some(path) = path.filter(|_| is_other && !is_named) {
             found.push(Change { path, kind: ChangeKind::Modified });
         }

@@ -33,12 +33,13 @@ mod rollback;
 mod state;
 mod store;
 mod tree;
+mod undo;
 mod upper;
 mod usage;
 mod workspaces;
 mod xattrs;
 
-pub use commit::{Commit, CommitOptions, Conflict, ConflictKind};
+pub use commit::{Commit, CommitOptions, Conflict, ConflictKind, OnConflict};
 pub use diff::{Change, ChangeKind};
 pub use fork_fs::ForkFs;
 pub use publish::Recovered;

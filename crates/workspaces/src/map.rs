@@ -62,7 +62,6 @@ impl<K: Ord> Compare<K> for K {
 #[derive(Clone)]
 pub(crate) struct Map<K, V> {
     root: Arc<Node<K, V>>,
-    len: usize,
 }
 
 /// A node. The lists are not empty, except in the root of an empty map.
@@ -80,25 +79,13 @@ enum Node<K, V> {
 /// The part that a node gave away: the bound before it, and the part.
 type Part<K, V> = (K, Arc<Node<K, V>>);
 
-impl<K, V> core::fmt::Debug for Map<K, V> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Map").field("len", &self.len).finish_non_exhaustive()
-    }
-}
-
 impl<K, V> Default for Map<K, V> {
     fn default() -> Self {
-        Self { root: Arc::new(Node::Leaf(Vec::new())), len: 0 }
+        Self { root: Arc::new(Node::Leaf(Vec::new())) }
     }
 }
 
 impl<K: Ord + Clone, V: Clone> Map<K, V> {
-    /// Returns the number of entries.
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.len
-    }
-
     /// Returns the value of `key`.
     pub(crate) fn get<Q: Compare<K> + ?Sized>(&self, key: &Q) -> Option<&V> {
         let mut node = &self.root;
@@ -132,7 +119,6 @@ impl<K: Ord + Clone, V: Clone> Map<K, V> {
             let children = vec![Arc::clone(&self.root), part];
             self.root = Arc::new(Node::Inner { bounds: [bound].into(), children });
         }
-        self.len += usize::from(old.is_none());
         old
     }
 
@@ -145,7 +131,6 @@ impl<K: Ord + Clone, V: Clone> Map<K, V> {
         {
             self.root = Arc::clone(only);
         }
-        self.len -= usize::from(old.is_some());
         old
     }
 

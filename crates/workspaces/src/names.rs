@@ -8,7 +8,7 @@ use crate::record::{Place, Record};
 use crate::state::State;
 use crate::tree::Tree;
 use std::sync::Arc;
-use vfs::{Errno, PathRef};
+use vfs::{Attr, Errno, PathRef};
 
 impl State {
     /// Returns the base's node of a name, if the base shows through in the directory.
@@ -42,6 +42,14 @@ impl State {
         let Some((above, name)) = tree.place(dir) else { return Ok(None) };
         let Some(above) = self.base_in(tree, above)? else { return Ok(None) };
         Ok(self.shared.lower.find_if(&above, &name)?.map(Arc::new))
+    }
+
+    /// Returns the attributes of a name's file in the base, with its number in the forks, as they are now.
+    pub(crate) fn base_attr(&self, tree: &Tree, (dir, name): (u64, &[u8])) -> Result<Option<Attr>, Errno> {
+        let Some(base) = self.base_in(tree, dir)? else { return Ok(None) };
+        let Some(found) = self.shared.lower.find_if(&base, name)? else { return Ok(None) };
+        let attr = found.attr_anew()?;
+        Ok(Some(Attr { ino: self.number(attr.ino), ..attr }))
     }
 
     /// Keeps the name of a file that this fork has changed: another file has the name in the base now.

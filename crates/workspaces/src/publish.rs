@@ -13,22 +13,27 @@
 //! Other forks see the new files where they have changed nothing, as they see changes of other programs.
 
 mod journal;
+mod resolve;
 mod staging;
 
 pub use journal::Recovered;
 pub(crate) use journal::STAGING;
 
-use crate::commit::{Commit, CommitOptions, Conflict, ConflictKind};
+use crate::commit::{Commit, CommitOptions, Conflict, ConflictKind, Conflicts};
 use crate::diff::{changes, path_of};
 use crate::record::{Covered, Key, Node, Part, Record, Stamp, now_ns};
-use crate::rollback::Stale;
+use crate::rollback::{Stale, exchange};
 use crate::state::State;
 use crate::tree::Tree;
+use crate::undo::At;
 use crate::upper::event::Event;
+use crate::upper::replay::used_by;
+use crate::usage::Usage;
 use journal::{Attributes, Found, Path, Step, Target, found, join};
 use prim::atomic::Ordering::Relaxed;
+use resolve::resolve;
 use staging::{Staging, attributes};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use vfs::{Attr, Errno, S_IFBLK, S_IFCHR};
 
@@ -69,7 +74,7 @@ struct Plan<'p> {
     /// Names that the fork has changed.
     entries: Vec<File>,
     stale: Stale,
-    conflicts: BTreeSet<Conflict>,
+    conflicts: Conflicts,
 }
 
 /// Commits a fork of the trunk to the base.
@@ -77,30 +82,25 @@ struct Plan<'p> {
 /// # Errors
 /// `EBUSY`: another commit runs, or was cut off; the base's.
 pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, Errno> {
-    let (stale, done, replaced) = {
+    let (stale, own, done, replaced) = {
         let _closed = state.close();
-        let done = changes(state, &state.origin())?;
-        let tree = state.tree.lock().clone();
-        let target = Target(&state.shared.lower);
-        let origin = state.origin();
-        let mut plan = Plan {
-            state,
-            tree: &tree,
-            origin,
-            target,
-            options,
-            names: Vec::new(),
-            changed: Vec::new(),
-            files: Vec::new(),
-            entries: Vec::new(),
-            stale: Stale::default(),
-            conflicts: BTreeSet::new(),
-        };
-        plan.make()?;
+        let (mut tree, mut own) = (state.tree.lock().clone(), Vec::new());
+        if let Some(resolved) = resolve(state, &tree, options)? {
+            tree = resolved;
+            if !options.check_only {
+                let usage = Usage::new(state.usage.limits, used_by(&tree));
+                own = exchange(vec![state.replace(tree, usage)], false, None)?;
+                tree = state.tree.lock().clone();
+            }
+        }
+        let done = changes(state, &tree, &state.origin())?;
+        let mut plan = Plan::of(state, &tree, options)?;
+        let target = plan.target;
         if !plan.conflicts.is_empty() {
-            return Ok(Commit::Conflicts(plan.conflicts.into_iter().collect()));
+            return Ok(Commit::Conflicts(plan.conflicts.into_keys().collect()));
         }
         if options.check_only || (plan.names.is_empty() && plan.changed.is_empty()) {
+            own.iter().for_each(|stale| stale.mark(state));
             return Ok(Commit::Done(done));
         }
         target.begin()?;
@@ -126,8 +126,9 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
         let files = plan.changed.iter().map(|changed| changed.number);
         let replaced: Vec<u64> =
             files.filter(|number| tree.node(*number).is_some_and(|node| !node.attr.is_dir())).collect();
-        (stale, done, replaced)
+        (stale, own, done, replaced)
     };
+    own.iter().for_each(|stale| stale.mark(state));
     for other in state.shared.all().into_iter().filter(|other| other.id != state.id) {
         replaced.iter().for_each(|number| other.keep_name(*number));
         stale.mark(&other);
@@ -150,7 +151,16 @@ fn log_moves(state: &State, steps: &[Step], is_back: bool) -> Result<(), Errno> 
     state.sync()
 }
 
-impl Plan<'_> {
+impl<'p> Plan<'p> {
+    /// Returns the changes of a tree of the fork, and the conflicts.
+    fn of(state: &'p State, tree: &'p Tree, options: CommitOptions) -> Result<Self, Errno> {
+        let (names, changed, files, entries, stale, conflicts) = Default::default();
+        let (origin, target) = (state.origin(), Target(&state.shared.lower));
+        let mut plan = Self { state, tree, origin, target, options, names, changed, files, entries, stale, conflicts };
+        plan.make()?;
+        Ok(plan)
+    }
+
     fn make(&mut self) -> Result<(), Errno> {
         let (tree, origin) = (self.tree, self.origin.clone());
         for (key, new, old) in tree.map.diff(&origin.map, Record::is_same) {
@@ -165,8 +175,8 @@ impl Plan<'_> {
         Ok(())
     }
 
-    fn conflict(&mut self, path: &[u8], kind: ConflictKind) {
-        self.conflicts.insert(Conflict { path: path.to_vec(), kind });
+    fn conflict(&mut self, path: &[u8], kind: ConflictKind, at: Option<At>) {
+        self.conflicts.insert(Conflict { path: path.to_vec(), kind }, at);
     }
 
     /// Plans a name that the fork has changed, if its directory is in the base.
@@ -186,18 +196,18 @@ impl Plan<'_> {
             _ => return Ok(()),
         };
         if path.split(|byte| *byte == b'/').next() == Some(STAGING) {
-            self.conflict(&path, ConflictKind::Reserved);
+            self.conflict(&path, ConflictKind::Reserved, None);
             return Ok(());
         }
         if base.attr_anew()?.nlink == 0 {
-            self.conflict(&path, ConflictKind::Removed);
+            self.conflict(&path, ConflictKind::Removed, None);
             return Ok(());
         }
         let found = self.state.shared.lower.find_if(&base, name)?;
         let old = found.map(|found| found.attr_anew()).transpose()?;
         if old.is_some_and(|attr| attr.nlink == 0) {
             // Another program has removed or replaced it lately.
-            self.conflict(&path, ConflictKind::Name);
+            self.conflict(&path, ConflictKind::Name, Some(At::Name((dir, name.into()))));
             return Ok(());
         }
         let (actual, seen) = (old.map(|attr| self.state.number(attr.ino)), expected.map(|covered| covered.node));
@@ -208,14 +218,14 @@ impl Plan<'_> {
                 Some(_) if new == seen => ConflictKind::Contents,
                 Some(_) => ConflictKind::Name,
             };
-            self.conflict(&path, kind);
+            self.conflict(&path, kind, Some(At::Name((dir, name.into()))));
         } else if new != actual {
             let from = join(&self.state.shared.lower.path(&base), name);
             if let (Some(attr), Some(covered)) = (old, expected)
                 && self.tree.node(covered.node).is_none_or(|node| node.attr.nlink == 0)
                 && self.has_changed_since(&from, &attr, covered)?
             {
-                self.conflict(&path, ConflictKind::Removed);
+                self.conflict(&path, ConflictKind::Removed, Some(At::Name((dir, name.into()))));
                 return Ok(());
             }
             self.stale.names.push((dir, name.into()));
@@ -251,7 +261,7 @@ impl Plan<'_> {
                 // A name that the base alone has, and no program has looked up.
                 if let Some(base) = node.base.as_ref().filter(|_| staging.has_changed_contents(number, node)) {
                     let path = self.state.shared.lower.path(base);
-                    self.conflict(&path, ConflictKind::Removed);
+                    self.conflict(&path, ConflictKind::Removed, Some(At::Contents(number)));
                 }
                 return Ok(());
             };
@@ -275,9 +285,14 @@ impl Plan<'_> {
         }
         let attr = base.attr_anew()?;
         if attr.nlink == 0 {
-            self.conflict(&path, ConflictKind::Removed);
+            self.conflict(&path, ConflictKind::Removed, Some(At::Contents(number)));
         } else if Stamp::of(&attr) != *stamp {
-            self.conflict(&path, if contents { ConflictKind::Contents } else { ConflictKind::Attributes });
+            let (kind, at) = if contents {
+                (ConflictKind::Contents, At::Contents(number))
+            } else {
+                (ConflictKind::Attributes, At::Rights(number))
+            };
+            self.conflict(&path, kind, Some(at));
         }
         self.check_rights(&path, node);
         self.stale.nodes.push(number);
@@ -297,7 +312,7 @@ impl Plan<'_> {
         let needs =
             !is_owned || node.attr.mode & 0o6000 != 0 && !node.attr.is_dir() || matches!(kind, S_IFBLK | S_IFCHR);
         if !self.options.privileged && ((needs && !is_same) || has_system) {
-            self.conflict(path, ConflictKind::Privilege);
+            self.conflict(path, ConflictKind::Privilege, None);
         }
     }
 

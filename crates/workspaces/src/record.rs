@@ -34,6 +34,12 @@ const SERIAL: u8 = 3;
 /// The bytes before the name of a key.
 const HEAD: usize = 9;
 
+/// Returns whether a file can have a name.
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    let is_short = !name.is_empty() && name.len() <= NAME_MAX;
+    is_short && !matches!(name, b"." | b"..") && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+}
+
 /// The key of a record.
 pub(crate) type Key = Arc<[u8]>;
 
@@ -186,7 +192,7 @@ impl Stamp {
 }
 
 /// One record; see the [module documentation](self).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum Record {
     Node(Arc<Node>),
     Entry(Entry),
@@ -234,7 +240,7 @@ struct SavedAttr {
 }
 
 /// The state of a file, after its first change in the fork or in a fork before it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Node {
     #[serde(with = "SavedAttr")]
     pub(crate) attr: Attr,

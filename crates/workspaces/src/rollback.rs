@@ -13,6 +13,8 @@ use crate::lower::Held;
 use crate::record::{Node, Part, Place, Record};
 use crate::state::{Closed, Snapshot, State, count};
 use crate::tree::Tree;
+use crate::upper::event::Event;
+use crate::usage::Usage;
 use std::collections::HashMap;
 use std::sync::Arc;
 use vfs::Errno;
@@ -75,30 +77,28 @@ impl State {
     pub(crate) fn roll_back(&self, target: &Snapshot) -> Result<(), Errno> {
         let stale = {
             let _closed = self.close();
-            let mut tree = self.tree.lock();
-            let (mut new, usage) = forked(target, self.usage.limits);
-            new.list_after(&tree);
-            let stale = Stale::between(&tree, &new);
-            let left = |number: &u64| if new.node(*number).is_none() { tree.node(*number).cloned() } else { None };
-            let left: Vec<(u64, Arc<Node>)> =
-                stale.nodes.iter().filter_map(|number| Some((*number, left(number)?))).collect();
-            let before = new.bytes;
-            for (number, node) in left.iter().filter(|(number, node)| node.base.is_none() && self.is_open(*number)) {
-                new.keep(*number, node);
-                count(&usage, node);
-            }
-            usage.settle(before, new.bytes);
-            let used = self.usage.now();
-            self.usage.replace(usage.now())?;
-            let logged = self.log(true, || self.changed(&tree, &new).into_iter().collect());
-            logged.or_else(|errno| self.usage.replace(used).and(Err(errno)))?;
-            self.hold_left(&tree, &stale, left);
-            *tree = new;
-            self.begin_epoch();
-            stale
+            let (new, usage) = forked(target, self.usage.limits);
+            exchange(vec![self.replace(new, usage)], true, None)?
         };
-        stale.mark(self);
+        stale.into_iter().for_each(|stale| stale.mark(self));
         Ok(())
+    }
+
+    /// Prepares another tree for the closed fork. Files that programs have open stay.
+    pub(crate) fn replace(&self, mut new: Tree, usage: Usage) -> Exchange<'_> {
+        let old = self.tree.lock().clone();
+        new.list_after(&old);
+        let stale = Stale::between(&old, &new);
+        let left = |number: &u64| if new.node(*number).is_none() { old.node(*number).cloned() } else { None };
+        let left: Vec<(u64, Arc<Node>)> =
+            stale.nodes.iter().filter_map(|number| Some((*number, left(number)?))).collect();
+        let before = new.bytes;
+        for (number, node) in left.iter().filter(|(number, node)| node.base.is_none() && self.is_open(*number)) {
+            new.keep(*number, node);
+            count(&usage, node);
+        }
+        usage.settle(before, new.bytes);
+        Exchange { state: self, old, new, used: usage.now(), stale, left }
     }
 
     /// Holds the files of the base that have no record any more: programs may have them open.
@@ -112,4 +112,39 @@ impl State {
             }
         }
     }
+}
+
+/// A tree that is about to take the place of another.
+pub(crate) struct Exchange<'s> {
+    state: &'s State,
+    old: Tree,
+    new: Tree,
+    used: (u64, u64),
+    stale: Stale,
+    /// Nodes that the new tree does not have.
+    left: Vec<(u64, Arc<Node>)>,
+}
+
+/// Exchanges the trees of closed forks, all or none. Returns what is stale in the caches of each. `more`: an event for the log.
+///
+/// # Errors
+/// `ENOSPC`: the limits of a fork; the errors of the log.
+pub(crate) fn exchange(all: Vec<Exchange<'_>>, is_removal: bool, more: Option<Event>) -> Result<Vec<Stale>, Errno> {
+    let before: Vec<_> = all.iter().map(|one| one.state.usage.now()).collect();
+    let used = all.iter().try_for_each(|one| one.state.usage.replace(one.used));
+    let events = || all.iter().filter_map(|one| one.state.changed(&one.old, &one.new)).chain(more).collect();
+    let logged = used.and_then(|()| all.first().map_or(Ok(()), |one| one.state.log(is_removal, events)));
+    if let Err(errno) = logged {
+        for (one, used) in all.iter().zip(before) {
+            one.state.usage.replace(used)?;
+        }
+        return Err(errno);
+    }
+    let done = |Exchange { state, old, new, stale, left, .. }| {
+        state.hold_left(&old, &stale, left);
+        *state.tree.lock() = new;
+        state.begin_epoch();
+        stale
+    };
+    Ok(all.into_iter().map(done).collect())
 }

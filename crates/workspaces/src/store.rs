@@ -60,7 +60,8 @@ impl Fork {
     /// # Errors
     /// The errors of the base.
     pub fn changes(&self) -> Result<Vec<Change>, Errno> {
-        changes(&self.0, &self.0.origin())
+        let now = self.0.tree.lock().clone();
+        changes(&self.0, &now, &self.0.origin())
     }
 
     /// Returns the changes that lead from another fork of the same store to this one, by path.
@@ -71,8 +72,8 @@ impl Fork {
         if !Arc::ptr_eq(&self.0.shared, &other.0.shared) {
             return Err(Errno::EINVAL);
         }
-        let then = other.0.tree.lock().clone();
-        changes(&self.0, &then)
+        let [now, then] = [self, other].map(|fork| fork.0.tree.lock().clone());
+        changes(&self.0, &now, &then)
     }
 
     /// Returns the fork to the state of its beginning, or of its last commit; with `to`, to the present state of that fork of the

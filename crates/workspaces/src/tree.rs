@@ -24,7 +24,7 @@ pub(crate) struct Unchanged {
 }
 
 /// See the [module documentation](self).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Tree {
     pub(crate) map: Map<Key, Record>,
     serial: u64,
@@ -45,6 +45,15 @@ impl Tree {
         match self.map.get_mut(&*KeyBuf::node(node)) {
             Some(Record::Node(found)) => Ok(Arc::make_mut(found)),
             _ => Err(Errno::ESTALE),
+        }
+    }
+
+    /// Returns a node that other trees have changed as it is here, or in the base.
+    pub(crate) fn before(&self, changed: &Node) -> Result<Arc<Node>, Errno> {
+        match (self.node(changed.attr.ino), &changed.base) {
+            (Some(old), _) => Ok(old.clone()),
+            (None, Some(base)) => Node::of_base(base.clone(), changed.attr.ino).map(Arc::new),
+            (None, None) => Err(Errno::ESTALE),
         }
     }
 
@@ -210,7 +219,7 @@ impl Tree {
     }
 
     /// Counts an entry that a directory got or lost.
-    fn count(&mut self, dir: u64, is_dir: bool, difference: i32) -> Result<(), Errno> {
+    pub(crate) fn count(&mut self, dir: u64, is_dir: bool, difference: i32) -> Result<(), Errno> {
         let dir = self.node_mut(dir)?;
         if is_dir {
             dir.attr.nlink = dir.attr.nlink.saturating_add_signed(difference);

@@ -12,7 +12,7 @@ use crate::commit::{Commit, CommitOptions};
 use crate::diff::Change;
 use crate::lower::Lower;
 use crate::publish::Recovered;
-use crate::record::ns;
+use crate::record::{is_name, ns};
 use crate::store::Fork;
 use crate::upper::event::Name;
 use crate::upper::{Marks, UpperError, open};
@@ -238,8 +238,7 @@ impl Workspaces {
         let ForkOptions { limits, is_read_only, of_origin } = options;
         let (of, parent) = if of_origin { self.get(from)? } else { (self.tree_of(from)?, from.into()) };
         let fork = if of_origin { of.fork_origin(limits)? } else { of.fork(limits)? };
-        let is_name = !name.is_empty() && name.len() <= NAME_MAX && !name.contains(['/', '\0']);
-        if !is_name || matches!(name, "." | ".." | BASE) {
+        if !is_name(name.as_bytes()) || name == BASE {
             return Err(WorkspaceError::BadName(name.into()));
         }
         let mut forks = self.forks.lock();

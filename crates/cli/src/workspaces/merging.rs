@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::{WorkspacesError, exchange, print_all, write_back};
-use crate::workspaces_server::{Reply, Request};
+use crate::workspaces_server::{Reply, Request, Winner};
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,6 +17,10 @@ pub(crate) struct Commit {
     /// Only look for conflicts, and change nothing
     #[arg(long)]
     check: bool,
+
+    /// Which side wins, where the fork and its parent have changed a file
+    #[arg(long, value_enum, value_name = "SIDE", default_value_t)]
+    conflicts: Winner,
 
     /// Also write set-user-ID bits, devices, files of other owners and attributes of the system into the source
     #[arg(long)]
@@ -46,7 +50,8 @@ pub(crate) struct Rollback {
 pub(super) fn commit(commit: &Commit, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&commit.path)?;
     write_back(&place.mount.mountpoint);
-    let sent = Request::Commit { name: place.fork()?, check: commit.check, privileged: commit.privileged };
+    let Commit { check, conflicts, privileged, .. } = *commit;
+    let sent = Request::Commit { name: place.fork()?, check, conflicts, privileged };
     match exchange(&place.mount, &sent)? {
         Reply::Changes(changes) => print_all(&changes, commit.json, out),
         Reply::Conflicts(conflicts) => {

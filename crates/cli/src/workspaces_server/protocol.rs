@@ -1,5 +1,6 @@
 //! Requests about forks, and replies, as lines of JSON.
 
+use clap::ValueEnum;
 use fuse::message::show;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -32,6 +33,8 @@ pub(crate) enum Request {
         #[serde(default)]
         check: bool,
         #[serde(default)]
+        conflicts: Winner,
+        #[serde(default)]
         privileged: bool,
     },
     /// Return a fork to its beginning, or to the state of the fork `to`.
@@ -46,6 +49,19 @@ pub(crate) enum Request {
     },
     /// List all forks.
     List,
+}
+
+/// Which side of a commit wins, where both have changed a file.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Winner {
+    /// None: the conflicts are printed, and nothing changes
+    #[default]
+    Refuse,
+    /// The fork: its parent loses its own change of the file
+    Mine,
+    /// The parent: the fork loses its change of the file
+    Theirs,
 }
 
 impl Request {

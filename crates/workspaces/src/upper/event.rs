@@ -9,14 +9,15 @@ use crate::contents::{Contents, File};
 use crate::lower::Lower;
 use crate::map::Change;
 use crate::page::Page;
-use crate::record::{Key, Record};
+use crate::record::{Key, Part, Record, is_name};
 use crate::tree::Tree;
 use crate::usage::ForkLimits;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use sync::pages::PAGE;
 
 /// One event; see the [module documentation](self).
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) enum Event {
     /// A file of the base whose inode number is too large has this number in the forks.
     Number { ino: u64, node: u64 },
@@ -52,7 +53,7 @@ pub(crate) struct Name {
 }
 
 /// A record that has changed, with the parts of a node that a log has in another form.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Saved {
     pub(crate) key: Key,
     /// `None`: it is removed.
@@ -63,7 +64,7 @@ pub(crate) struct Saved {
 }
 
 /// The file of the base behind a node.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) enum SavedBase {
     None,
     /// As in the record before this one.
@@ -73,7 +74,7 @@ pub(crate) enum SavedBase {
 }
 
 /// The changed pages of a file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct SavedContents {
     pub(crate) node: u64,
     pub(crate) epoch: u64,
@@ -85,7 +86,26 @@ pub(crate) struct SavedContents {
     pub(crate) pages: Vec<(u64, Option<Option<u64>>)>,
 }
 
+/// Numbers in a log are smaller. So sums of them do not overflow.
+const LIMIT: u64 = 1 << 62;
+
 impl Event {
+    /// Returns whether its numbers and names are as this program writes them. `slots`: the length of the file of pages.
+    pub(crate) fn is_sound(&self, slots: u64) -> bool {
+        match self {
+            Self::Number { node: number, .. } | Self::Begin { fork: number, .. } => *number < LIMIT,
+            Self::Name { name, .. } => is_name(name.name.as_bytes()),
+            Self::Tree { changes, .. } => changes.iter().all(Saved::is_sound),
+            Self::Contents(SavedContents { node, epoch, shown, pages, .. }) => {
+                let is_page = |(number, slot): &(u64, Option<Option<u64>>)| {
+                    *number < LIMIT / PAGE as u64 && slot.flatten().is_none_or(|slot| slot < slots)
+                };
+                [*node, *epoch, shown.0, shown.1].iter().all(|number| *number < LIMIT) && pages.iter().all(is_page)
+            }
+            _ => true,
+        }
+    }
+
     /// Returns the changes that lead from one tree of a fork to another. `None`: there are none.
     pub(crate) fn tree(lower: &Lower, (fork, of_origin): (u64, bool), old: &Tree, new: &Tree) -> Option<Self> {
         let changed = new.map.diff(&old.map, Record::is_same);
@@ -107,6 +127,24 @@ impl Event {
 }
 
 impl Saved {
+    fn is_sound(&self) -> bool {
+        // The numbers that keys begin with, too.
+        let is_key = self.key.first().is_some_and(|byte| *byte < LIMIT.to_be_bytes()[0]);
+        is_key
+            && match (Part::of(&self.key), &self.record) {
+                (Some(Part::Node(number)), Some(Record::Node(node))) => {
+                    node.attr.ino == number && node.attr.size.max(node.attr.blocks) < LIMIT
+                }
+                (Some(Part::Place(_)), Some(Record::Place(dir, name))) => *dir < LIMIT && is_name(name),
+                (Some(Part::Serial(..)), Some(Record::Listed(name))) => is_name(name),
+                (Some(Part::Name(_, name)), Some(Record::Entry(entry))) => {
+                    entry.node.max(entry.serial) < LIMIT && is_name(name)
+                }
+                (Some(Part::Name(_, name)), Some(Record::Whiteout(_))) => is_name(name),
+                (part, record) => part.is_some() && record.is_none(),
+            }
+    }
+
     fn of(lower: &Lower, (key, new, old): Change<'_, Key, Record>) -> Self {
         let node = new.and_then(Record::node);
         let old = old.and_then(Record::node);

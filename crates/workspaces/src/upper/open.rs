@@ -17,9 +17,10 @@ use std::fs::{DirBuilder, File, TryLockError, read_dir, read_to_string, rename};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use sync::pages::PAGE;
 use vfs::{Errno, Foreign};
 
-const VERSION: &str = "lightfoot-upper 1";
+const VERSION: &str = "lightfoot-upper 2";
 
 /// Why a directory cannot keep the forks of a base.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -66,9 +67,11 @@ pub(crate) fn open(dir: &Path, lower: Lower) -> Result<(State, Vec<Arc<State>>),
     let boot = read_to_string("/proc/sys/kernel/random/boot_id").map_err(io)?;
     let format = opening.format().map_err(failed)?;
     let is_same_boot = opening.check(&format, boot.trim())?;
-    let slots = Slots::new(open_file(&dir.join("pages"), false).map_err(failed)?);
+    let pages = open_file(&dir.join("pages"), false).map_err(failed)?;
+    let written = pages.metadata().map_err(io)?.len().div_ceil(PAGE as u64);
+    let slots = Slots::new(pages);
     let mut replay = Replay::new(&opening.lower, &slots);
-    let (number, logs) = opening.read(&mut replay, is_same_boot)?;
+    let (number, logs) = opening.read(&mut replay, is_same_boot, written)?;
     let unused = replay.end();
     let Replay { next, forks, .. } = replay;
     let log = Log::create(&paths(dir, number)[1]).map_err(failed)?;
@@ -137,7 +140,12 @@ impl Opening<'_> {
     }
 
     /// Reads the last image, and the logs since. Returns the number of the next, and these logs.
-    fn read(&self, replay: &mut Replay<'_>, is_same_boot: bool) -> Result<(u64, Vec<Arc<File>>), UpperError> {
+    fn read(
+        &self,
+        replay: &mut Replay<'_>,
+        is_same_boot: bool,
+        slots: u64,
+    ) -> Result<(u64, Vec<Arc<File>>), UpperError> {
         let failed = |errno| self.failed(errno);
         let mut events = Vec::new();
         let image = numbers(self.dir, "image-").map_err(failed)?.into_iter().max();
@@ -170,6 +178,9 @@ impl Opening<'_> {
             file.set_len(durable.last().map_or(0, |batch| batch.end)).map_err(|error| failed(errno(error)))?;
             files.push(Arc::new(file));
             events.extend(durable.into_iter().flat_map(|batch| batch.events));
+        }
+        if !events.iter().all(|event| event.is_sound(slots)) {
+            return Err(UpperError::Damaged(self.dir.into()));
         }
         replay.run(events);
         Ok((logs.last().copied().max(image).unwrap_or(0) + 1, files))

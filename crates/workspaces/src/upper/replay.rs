@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 use vfs::PathRef;
 
 /// A fork of the log, or of an image.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct SavedFork {
     pub(crate) from: u64,
     pub(crate) limits: ForkLimits,

@@ -4,7 +4,7 @@ use crate::model::Act;
 use crate::publish::{fail_at_with, host};
 use crate::tree::{Seen, fill, read, seen, write};
 use lightfoot_workspaces::{
-    BASE, Commit, CommitOptions, Fork, ForkLimits, ForkOptions, UpperError, WorkspaceError, Workspaces,
+    BASE, Commit, CommitOptions, Fork, ForkLimits, ForkOptions, OnConflict, UpperError, WorkspaceError, Workspaces,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -97,7 +97,9 @@ fn change(spaces: &Workspaces, random: &mut fastrand::Rng, step: usize) {
         5 if from != BASE => spaces.roll_back(&from, None).expect("a rollback"),
         // A commit to the base changes what other forks see of it.
         6 if spaces.list().iter().any(|fork| fork.name == from && fork.parent != BASE) => {
-            let _ = spaces.commit(&from, CommitOptions::default());
+            let conflicts =
+                random.choice([OnConflict::Refuse, OnConflict::Mine, OnConflict::Theirs]).expect("one of three");
+            let _ = spaces.commit(&from, CommitOptions { conflicts, ..CommitOptions::default() });
         }
         _ if from != BASE => {
             let context = at(spaces, &from);
@@ -295,7 +297,7 @@ fn a_directory_has_one_user_one_base_and_no_other_files() {
     let other = TempDir::new().unwrap();
     assert_eq!(open(other.path(), &dir, true).err(), Some(UpperError::OtherBase(dir.clone())));
     let format = fs::read_to_string(dir.join("format")).unwrap();
-    fs::write(dir.join("format"), format.replace("upper 1", "upper 2")).unwrap();
+    fs::write(dir.join("format"), format.replace("upper 2", "upper 3")).unwrap();
     assert_eq!(open(base.path(), &dir, true).err(), Some(UpperError::NotUpper(dir.clone())));
     fs::write(dir.join("format"), format).unwrap();
     assert_eq!(open(base.path(), &dir, true).unwrap().list().len(), 1);

@@ -2,6 +2,7 @@
 
 mod changes;
 mod commits;
+mod conflicts;
 mod durable;
 mod lookups;
 mod memory;

@@ -257,7 +257,7 @@ fn what_others_changed_in_the_base_is_a_conflict() {
 }
 
 /// Changes a file until its time shows that it changed after this call began.
-fn change(path: &Path) {
+pub(crate) fn touch_later(path: &Path) {
     let began = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let time = || std::fs::metadata(path).map(|data| (data.ctime() as u64, data.ctime_nsec() as u32)).unwrap();
     while time() <= (began.as_secs(), began.subsec_nanos()) {
@@ -289,7 +289,7 @@ fn what_others_changed_after_its_removal_is_not_removed() {
             let (fork, context) = fork_of(&base, false);
             act(&context).expect("a change");
             if is_changed {
-                change(&dir.path().join(path));
+                touch_later(&dir.path().join(path));
                 let conflicts = commit(&fork).expect_err("a conflict");
                 assert!(conflicts.iter().any(|line| line.starts_with(expected)), "{number}: {conflicts:?}");
                 assert!(dir.path().join(path).exists(), "{number}");

@@ -6,7 +6,7 @@ use crate::control::{self, ControlError};
 use crate::output::report;
 use crate::source::{Handles, Source, SourceAndSettings};
 use crate::workspaces::{WorkspacesError, exchange, write_back};
-use crate::workspaces_server::{ChangeLine, Forks, NO_FORKS, Reply, Request};
+use crate::workspaces_server::{ChangeLine, Forks, NO_FORKS, Reply, Request, Winner};
 use fuse::message::show;
 use fuse::mountinfo::{self, MountInfo};
 use fuse::{MountError, Mounted};
@@ -93,7 +93,8 @@ impl Forked {
     /// # Errors
     /// If they cannot be applied; the fork is unchanged.
     pub(super) fn apply(&self, privileged: bool) -> Result<(), TrialError> {
-        match self.request(Request::Commit { name: self.name.clone(), check: false, privileged })? {
+        let (name, conflicts) = (self.name.clone(), Winner::Refuse);
+        match self.request(Request::Commit { name, check: false, conflicts, privileged })? {
             Reply::Changes(_) => Ok(()),
             Reply::Conflicts(conflicts) => {
                 conflicts.iter().for_each(report);

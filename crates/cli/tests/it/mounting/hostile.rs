@@ -36,7 +36,7 @@ const ERRORS: [&str; 8] =
     ["lightfoot: ", "error: ", "  tip: ", "Usage: ", "  [possible values: ", "For more information", "  <", "20"];
 
 /// All commands, and the arguments with which a test runs each. `@` stands for the hostile name.
-const COMMANDS: [(&str, &[&str]); 41] = [
+const COMMANDS: [(&str, &[&str]); 42] = [
     ("mount", &["mount", "@", "m"]),
     ("mount", &["mount", "ram:", "@/below"]),
     ("mount", &["mount", "ram:@", "m"]),
@@ -65,6 +65,7 @@ const COMMANDS: [(&str, &[&str]); 41] = [
     ("diff", &["diff", "m/w/@", "@"]),
     ("discard", &["discard", "@", "m/@", "--wait"]),
     ("commit", &["commit", "@", "--check"]),
+    ("commit", &["commit", "@", "--conflicts", "@"]),
     ("rollback", &["rollback", "@", "m/@"]),
     ("try", &["try", "@", "--drop", "--", "true"]),
     ("try", &["try", "--keep", "@", "--", "@"]),

@@ -221,3 +221,30 @@ fn files_of_many_forks_have_the_numbers_of_the_base_or_their_own() {
         assert_eq!(shell(&fixture.at(&fork), "cat README"), format!("all\n{number}\n"));
     }
 }
+
+#[test]
+fn one_side_of_a_commit_wins() {
+    let Some(fixture) = Fixture::new() else { return };
+    shell(&fixture.at("."), "mkdir repo; cd repo; echo 0 > f; echo 0 > g");
+    let mount = fixture.mount(&["repo", "m", "--workspaces"]);
+    for (side, expected) in [("theirs", "theirs\n"), ("mine", "mine\n")] {
+        shell(&fixture.at("repo"), "echo 0 > f; rm -f new");
+        fixture
+            .until("the mount shows the directory", || shell(&fixture.at("m/base"), "cat f; ls new || true") == "0\n");
+        fixture.ok(&["fork", "m/base", side]);
+        shell(&fixture.at("m/w").join(side), "echo mine > f; echo new > new");
+        shell(&fixture.at("repo"), "echo theirs > .f; mv .f f");
+        fixture.until("the mount shows the new file", || shell(&fixture.at("m/base"), "cat f") == "theirs\n");
+        let path = format!("m/w/{side}");
+        assert_eq!(fixture.run(&["commit", &path]).status.code(), Some(3), "{side}");
+        assert_eq!(shell(&fixture.at("repo"), "cat f; ls"), "theirs\nf\ng\n", "{side}");
+        let done = fixture.ok(&["commit", &path, "--conflicts", side]);
+        assert!(done.contains("A new\n"), "{side}: {done}");
+        assert_eq!(shell(&fixture.at("repo"), "cat f new; ls"), format!("{expected}new\nf\ng\nnew\n"), "{side}");
+        fixture.until("the fork shows the directory", || shell(&fixture.at(&path), "cat f") == expected);
+        assert_eq!(fixture.ok(&["diff", &path]), "", "{side}");
+    }
+    let other = fixture.run(&["commit", "m/w/mine", "--conflicts", "ours"]);
+    assert!(String::from_utf8_lossy(&other.stderr).contains("possible values: refuse, mine, theirs"), "{other:?}");
+    drop(mount);
+}
