@@ -176,7 +176,7 @@ impl<T> BiasedRwLock<T> {
             return guard;
         }
         self.mutex.lock();
-        let own = own_index();
+        let own = prim::cpu::id() as u32;
         // Relaxed, here and below: under the mutex.
         if self.last.load(Relaxed) != own {
             self.note_reader(own);
@@ -261,12 +261,6 @@ impl<T> BiasedRwLock<T> {
     fn check(&self, readers: &BiasedReaders) {
         assert!(self.readers == readers.address(), "the readers of another lock");
     }
-}
-
-/// Returns the index of the calling thread.
-#[inline(always)]
-fn own_index() -> u32 {
-    prim::cpu::id() as u32
 }
 
 /// Nanoseconds in the units of the bias.

@@ -17,6 +17,7 @@
 //! | exclusion | [`SpinLock`], [`Mutex`]: a [`Lock`] around data; or a raw lock below in `lock_api`'s |
 //! | readers and writers | [`RwSem`] sleeps; [`PerCpuRwLock`] for readers without a shared cache line; [`BiasedRwLock`] for many objects that are seldom shared |
 //! | one thread to do what many need | [`SingleFlight`] |
+//! | a value that is made at its first use | [`OnceBox`] |
 //! | a check of the lock order; how long threads waited for the locks of a rank | [`lockdep`] |
 //!
 //! | raw lock | waiters | fair | uncontended: take and release |
@@ -33,6 +34,7 @@ pub mod lock;
 pub mod lockdep;
 pub mod lockref;
 pub mod mutex;
+pub mod once_box;
 pub mod pages;
 pub mod percpu_arc;
 pub mod percpu_credits;
@@ -53,6 +55,7 @@ pub use hashtable::{HashNode, HashTable, View as HashView};
 pub use lock::{Lock, LockGuard, RawLock};
 pub use lockref::{GetNotDead, LockRef, LockRefGuard};
 pub use mutex::{Mutex, MutexGuard, RawMutex};
+pub use once_box::OnceBox;
 pub use pages::{Page, PagePool};
 pub use percpu_arc::{PerCpuArc, PerCpuOwner, PerCpuRef};
 pub use percpu_credits::PerCpuCredits;

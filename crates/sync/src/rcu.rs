@@ -166,7 +166,7 @@ impl RcuDomain {
     /// Inside a read section of this domain (it would wait for itself), or for a reason of [`Refused`].
     pub fn synchronize(&self) {
         self.check_outside("synchronize");
-        match self.inner.grace_period() {
+        match self.inner.readers.start().map(|target| self.inner.wait_for_readers(target)) {
             Ok(ended) => debug_assert!(ended, "only the last user of a domain drops it"),
             Err(refused) => panic!("synchronize: {refused}"),
         }
@@ -268,7 +268,11 @@ impl RcuDomain {
             leaked_guards: self.inner.readers.leaked(),
             panics: counters.panics.load(Relaxed),
             refusals: counters.refusals.load(Relaxed),
-            reader_mode: if self.inner.readers.has_fences() { ReaderMode::Fence } else { ReaderMode::Membarrier },
+            reader_mode: if self.inner.readers.asymmetric.is_fence() {
+                ReaderMode::Fence
+            } else {
+                ReaderMode::Membarrier
+            },
         }
     }
 

@@ -202,7 +202,9 @@ impl SignatureTable {
     /// Returns the other line of a signature, one of whose lines is `at`.
     fn other_line(&self, signature: Signature, at: usize) -> usize {
         let spread = signature.spread();
-        let (first, second) = (self.scale(spread), self.scale(respread(spread)));
+        // For the second line: another number of the same 64 random bits.
+        let respread = spread.rotate_left(32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let (first, second) = (self.scale(spread), self.scale(respread));
         match () {
             () if cfg!(loom) => at ^ 1,
             () if first != second => first ^ second ^ at,
@@ -232,11 +234,6 @@ impl SignatureTable {
         let at = self.line_of(signature);
         self.entries_of(at).chain(self.entries_of(self.other_line(signature, at)))
     }
-}
-
-/// Another number of the same 64 random bits, for the second line.
-fn respread(spread: u64) -> u64 {
-    spread.rotate_left(32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
 impl Entry {

@@ -19,11 +19,11 @@
 //!
 //! # How it is locked
 //! Each CPU index has a magazine of free items that only its owner touches (plain loads and stores). Magazines trade
-//! items with the depot, which is behind a [`Mutex`]. Under that lock batches of fresh memory are only reserved; the
+//! items with the depot, which is behind a [`Mutex`]. Under that lock parts of fresh memory are only reserved; the
 //! thread that reserved them writes them without the lock. A thread that visits all items takes the lock once, to read
-//! how many are reserved, and skips batches that are not written yet.
+//! how many are reserved, and skips parts that are not written yet.
 //!
-//! A magazine trades 32 items at a time. After threads often waited for the depot, all magazines
+//! A magazine trades 32 items at a time; the first refill of a slab takes 16 (`PART`). After threads often waited for the depot, all magazines
 //! trade twice as many, up to 256, if the slab has no limit.
 //!
 //! # Return of memory
@@ -56,10 +56,10 @@
 //!    and its side before the item was first handed out. Item and side are neither moved nor
 //!    dropped before the slab's own drop. Zeros that replace a free item are a value of its type.
 //! 2. Only the owner of a magazine's CPU index writes the magazine and its links; `prim::cpu` orders owners.
-//! 3. `Depot::reserved` grows by `BATCH`. The thread that made it grow owns the batch of items at
-//!    the old value: only this thread writes the batch's objects, and then the batch's flag in
+//! 3. `Depot::reserved` grows by multiples of `PART`. The thread that made it grow owns the parts of items from
+//!    the old value on: only this thread writes a part's objects, and then the part's flag in
 //!    `Chunk::written`. A thread that sees the flag set finds the objects. (If [`Item::vacant`]
-//!    panics the flag stays unset and the batch is lost.)
+//!    panics the flag stays unset and the part is lost.)
 //! 4. A chunk is made by `Depot::reserve`, and stays until the depot's drop. All chunks but the last are fully reserved.
 //! 5. An item is in at most one magazine, or has its bit set in the depot, or is in a group that returns; and only
 //!    while it has no user: the contracts of [`Slab::free`] and [`Item`]. A slab has only its own free items.
@@ -85,7 +85,7 @@ pub use chunk::{item, side, side_address};
 
 use crate::mutex::Mutex;
 use crate::rcu::RcuDomain;
-use chunk::{CHUNK, Chunk, used};
+use chunk::{Chunk, used};
 use core::mem::size_of;
 use depot::Depot;
 use magazine::{Magazine, Span};
@@ -93,8 +93,12 @@ use prim::PerCpu;
 use prim::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 use prim::shared::Arc;
 
-/// Items of fresh memory that are written together, and half of the most that a magazine holds at first.
+/// Half of the most that a magazine holds at first: so many items it takes at a time, but for the first ones of a slab.
 const BATCH: usize = if cfg!(loom) { 2 } else { 32 };
+
+/// Items of fresh memory that are written together. The first magazine of a slab takes one part, so that a slab of few items
+/// takes little memory: of dentries, a page of items and one of sides.
+const PART: usize = BATCH / 2;
 
 /// Half of the most that a magazine ever holds.
 const MAX_BATCH: usize = if cfg!(loom) { 4 } else { 256 };
@@ -238,14 +242,6 @@ struct Apart<T>(T);
 #[derive(Debug, Default)]
 pub struct SlabCursor(AtomicUsize);
 
-impl SlabCursor {
-    /// Returns a hand before the first item.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl<T: Item> Slab<T> {
     /// Returns an empty slab, whose chunks are requested as huge pages. Takes no memory for items
     /// yet.
@@ -325,11 +321,6 @@ impl<T: Item> Slab<T> {
         }
     }
 
-    /// Bytes of memory taken from the system for items, used or not.
-    fn reserved_bytes(&self) -> usize {
-        self.depot.0.lock().chunks.len() * CHUNK
-    }
-
     /// Bytes of all objects handed out or ready to be, without those whose memory was returned.
     #[must_use]
     pub fn touched_bytes(&self) -> usize {
@@ -341,12 +332,12 @@ impl<T: Item> Slab<T> {
     pub fn for_each<'a>(&'a self, mut f: impl FnMut(&'a T)) {
         let (chunks, reserved) = {
             let depot = self.depot.0.lock();
-            (depot.chunks.clone(), depot.reserved)
+            (depot.chunks.iter().map(|place| place.chunk).collect::<Vec<_>>(), depot.reserved)
         };
-        for first in (0..reserved).step_by(BATCH) {
+        for first in (0..reserved).step_by(PART) {
             // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed.
             let chunk: &'a Chunk<T> = unsafe { chunks[first / const { used::<T>() }].as_ref() };
-            chunk.items(first % const { used::<T>() }, BATCH).into_iter().flatten().for_each(&mut f);
+            chunk.items(first % const { used::<T>() }, PART).into_iter().flatten().for_each(&mut f);
         }
     }
 
@@ -365,7 +356,7 @@ impl<T: Item> Slab<T> {
     pub fn numbered(&self, number: usize) -> Option<&T> {
         let chunk = {
             let depot = self.depot.0.lock();
-            *depot.chunks.get(number / const { used::<T>() }).filter(|_| number < depot.reserved)?
+            depot.chunks.get(number / const { used::<T>() }).filter(|_| number < depot.reserved)?.chunk
         };
         // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed.
         let chunk: &Chunk<T> = unsafe { chunk.as_ref() };
@@ -394,7 +385,7 @@ impl<T: Item> Slab<T> {
             return 0;
         }
         let at = span.at.load(Relaxed);
-        let len = count.min(span.end.load(Relaxed) - at).min(BATCH - at % BATCH);
+        let len = count.min(span.end.load(Relaxed) - at).min(PART - at % PART);
         // Before the calls, which may come here again.
         span.at.store(at + len, Relaxed);
         // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed, and the span is one of this slab.
@@ -413,24 +404,24 @@ impl<T: Item> Slab<T> {
         let first = at % const { used::<T>() };
         let len = SPAN.min(const { used::<T>() } - first).min(total - at);
         hand.0.store((at + len) % total, Relaxed);
-        span.chunk.store(depot.chunks[at / const { used::<T>() }].as_ptr(), Relaxed);
+        span.chunk.store(depot.chunks[at / const { used::<T>() }].chunk.as_ptr(), Relaxed);
         span.at.store(first, Relaxed);
         span.end.store(first + len, Relaxed);
         true
     }
 
-    /// Returns the items that `scan` must visit, in runs of at most a batch.
+    /// Returns the items that `scan` must visit, in runs of at most a part.
     fn next_spans<'a>(&'a self, hand: &SlabCursor, count: usize) -> Vec<&'a [T]> {
         let depot = self.depot.0.lock();
         let total = depot.reserved;
-        let mut spans = Vec::with_capacity(count.min(total).div_ceil(BATCH) + 1);
+        let mut spans = Vec::with_capacity(count.min(total).div_ceil(PART) + 1);
         // Relaxed: under the lock. (A hand may have passed over a larger slab.)
         let mut at = hand.0.load(Relaxed).checked_rem(total).unwrap_or(0);
         let (mut seen, mut left) = (0, count);
         while seen < total && left > 0 {
-            let len = (BATCH - at % BATCH).min(left).min(total - seen);
+            let len = (PART - at % PART).min(left).min(total - seen);
             // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed.
-            let chunk: &'a Chunk<T> = unsafe { depot.chunks[at / const { used::<T>() }].as_ref() };
+            let chunk: &'a Chunk<T> = unsafe { depot.chunks[at / const { used::<T>() }].chunk.as_ref() };
             if let Some(items) = chunk.items(at % const { used::<T>() }, len) {
                 spans.push(items);
                 left -= len;
@@ -450,7 +441,7 @@ impl<T: Item> Default for Slab<T> {
 
 impl<T: Item> core::fmt::Debug for Slab<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Slab").field("reserved_bytes", &self.reserved_bytes()).finish_non_exhaustive()
+        f.debug_struct("Slab").field("touched_bytes", &self.touched_bytes()).finish_non_exhaustive()
     }
 }
 

@@ -50,7 +50,7 @@ use prim::atomic::{
 };
 use prim::shared::{Arc, PlainArc};
 use sync::rcu::{RcuOption, ReadGuard};
-use sync::{Mutex, PerCpuArc, PerCpuOwner, PerCpuRef, PerCpuRwLock};
+use sync::{Mutex, OnceBox, PerCpuArc, PerCpuOwner, PerCpuRef, PerCpuRwLock};
 
 /// A mount, owned by its parent.
 pub(crate) type Owned = Arc<PerCpuOwner<Mount>>;
@@ -76,16 +76,22 @@ pub(crate) struct Mount {
     namespace: AtomicU64,
     /// Locked while a thread tries to unmount it: from before the seal of its count to the detachment, or the end of the seal.
     ending: Mutex<()>,
-    /// Readers: threads that begin or end writing. The writer: a thread that makes the mount read-only.
-    write_gate: PerCpuRwLock<()>,
-    /// Files open for writing: only the sum is meaningful.
-    writers: PerCpu<Writers>,
+    /// Files open for writing: only the sum is meaningful. Made with the first. Readers of the lock: threads that begin or end
+    /// writing. The writer: a thread that makes the mount read-only.
+    writers: OnceBox<PerCpuRwLock<PerCpu<Writers>>>,
 }
 
 /// Files opened for writing minus files closed, by the owner of one CPU index.
 #[derive(Default)]
 #[repr(align(128))]
 struct Writers(AtomicI64);
+
+impl Writers {
+    fn count(&self, by: i64) {
+        // Relaxed: a counter with one writer, read under the exclusive lock.
+        self.0.store(self.0.load(Relaxed) + by, Relaxed);
+    }
+}
 
 /// The place of a mount, with a count on the mount point.
 pub(crate) struct Attachment {
@@ -129,8 +135,7 @@ impl Mount {
             children,
             namespace: AtomicU64::new(0),
             ending: Mutex::new(()),
-            write_gate: PerCpuRwLock::new(()),
-            writers: PerCpu::sized(Writers::default, true),
+            writers: OnceBox::none(),
             sb,
         };
         // The first file system of a tree has the number 1; of others there may be thousands.
@@ -152,7 +157,7 @@ impl Mount {
     }
 
     pub(crate) fn flags(&self) -> MountFlags {
-        // Relaxed: a flag by itself; a thread that must exclude writers takes `write_gate`.
+        // Relaxed: a flag by itself; a thread that must exclude writers locks `writers`.
         MountFlags::from_bits_retain(self.flags.load(Relaxed))
     }
 
@@ -218,22 +223,20 @@ impl Mount {
     /// # Errors
     /// `EROFS`.
     pub(crate) fn begin_writing(&self) -> Result<(), Errno> {
-        let _gate = self.write_gate.read();
+        let writers = self.writers().read();
         self.check_writable()?;
-        self.count_writer(1);
+        writers.this().count(1);
         Ok(())
     }
 
     /// Ends the write that [`Mount::begin_writing`] began.
     pub(crate) fn end_writing(&self) {
-        let _gate = self.write_gate.read();
-        self.count_writer(-1);
+        self.writers().read().this().count(-1);
     }
 
-    fn count_writer(&self, by: i64) {
-        let own = &self.writers.this().0;
-        // Relaxed: a counter with one writer, read under the exclusive `write_gate`.
-        own.store(own.load(Relaxed) + by, Relaxed);
+    #[inline]
+    fn writers(&self) -> &PerCpuRwLock<PerCpu<Writers>> {
+        self.writers.get_or_make(|| PerCpuRwLock::new(PerCpu::sized(Writers::default, true)))
     }
 
     /// Replaces the flags.
@@ -241,9 +244,9 @@ impl Mount {
     /// # Errors
     /// `EBUSY`: it would become read-only while files are open for writing.
     pub(crate) fn set_flags(&self, flags: MountFlags) -> Result<(), Errno> {
-        let _gate = self.write_gate.write();
-        let writers: i64 = self.writers.iter().map(|own| own.0.load(Relaxed)).sum();
-        if flags.contains(MountFlags::RDONLY) && writers != 0 {
+        let writers = self.writers().write();
+        let writing: i64 = writers.iter().map(|own| own.0.load(Relaxed)).sum();
+        if flags.contains(MountFlags::RDONLY) && writing != 0 {
             return Err(Errno::EBUSY);
         }
         // Lists do not notice that links are no longer followed.

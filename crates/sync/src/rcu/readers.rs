@@ -118,7 +118,7 @@ impl<P> Slot<P> {
 pub(crate) struct Readers<P> {
     /// Whether readers execute a full fence, and writers need no `membarrier(2)`. First, at the address that a reader
     /// has anyway.
-    asymmetric: Asymmetric,
+    pub(super) asymmetric: Asymmetric,
     /// The era of the process that made this.
     era: u32,
     epoch: AtomicU64,
@@ -240,11 +240,6 @@ impl<P> Readers<P> {
     /// Returns every `P` made so far.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &P> {
         self.slots.iter().map(|slot| &slot.own)
-    }
-
-    /// Returns whether readers execute a full fence.
-    pub(crate) fn has_fences(&self) -> bool {
-        self.asymmetric.is_fence()
     }
 
     /// Returns how many sections were leaked because their thread returned its index first.

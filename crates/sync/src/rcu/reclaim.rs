@@ -109,12 +109,8 @@ impl Inner {
         prim::cpu::is(self.reclaim.consumer.load(Relaxed))
     }
 
-    /// Begins a grace period and waits for its end. `false`: it gave up, because the domain is being dropped.
-    pub(super) fn grace_period(&self) -> Result<bool, Refused> {
-        self.readers.start().map(|target| self.wait_for_readers(target))
-    }
-
-    fn wait_for_readers(&self, target: u64) -> bool {
+    /// Waits for the end of a grace period. `false`: it gave up, because the domain is being dropped.
+    pub(super) fn wait_for_readers(&self, target: u64) -> bool {
         let counters = &self.reclaim.counters;
         let begin = prim::clock::monotonic_ns();
         let waited_ns = || prim::clock::monotonic_ns().saturating_sub(begin) as u64;

@@ -1,15 +1,15 @@
-//! The chunks of a slab: the places of an item and its side, and which batches of items have been
+//! The chunks of a slab: the places of an item and its side, and which parts of its items have been
 //! written.
 //!
 //! # What it is
-//! Address arithmetic, and [`Chunk`]: 2 MiB of raw memory with one flag for each batch of items.
+//! Address arithmetic, and [`Chunk`]: 2 MiB of raw memory with one flag for each part of items.
 //!
 //! # What it is not
-//! The state of items: the depot records which batches are reserved, the magazines which items are
+//! The state of items: the depot records which items are reserved, the magazines which items are
 //! free.
 //!
 //! # How it is locked
-//! Without a lock. The thread that reserved a batch writes it and then sets the batch's flag; a
+//! Without a lock. The thread that reserved a part writes it and then sets the part's flag; a
 //! thread that sees the flag may read the items. The [slab](super) has the invariants.
 //!
 //! # Provenance
@@ -20,16 +20,19 @@
 //! The object slabs of J. Bonwick, "The Slab Allocator" (USENIX Summer 1994), without their headers.
 
 use super::free::GROUP;
-use super::{BATCH, Item, link_of};
+use super::{Item, PART, link_of};
 use core::mem::size_of;
 use core::ops::Range;
 use core::ptr::NonNull;
 use prim::atomic::{
-    AtomicBool,
+    AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 use prim::mem::Mapping;
 use std::alloc::{Layout, handle_alloc_error};
+
+/// Flags of parts in a word.
+const BITS: usize = usize::BITS as usize;
 
 /// Size and alignment of a chunk: the system can back it by one huge page. (Small under loom, which tracks each flag.)
 pub(super) const CHUNK: usize = if cfg!(loom) { 1 << 16 } else { 2 << 20 };
@@ -110,15 +113,15 @@ pub unsafe fn item<T: Item>(side: &T::Side) -> &T {
     unsafe { &*item }
 }
 
-/// Raw memory that becomes objects, batch by batch.
+/// Raw memory that becomes objects, part by part.
 ///
 /// A mapping: the allocator would take twice the addresses for the alignment, and may keep freed
 /// memory.
 pub(super) struct Chunk<T: Item> {
     start: NonNull<T>,
     memory: Mapping,
-    /// For each batch, whether its objects are written.
-    written: Box<[AtomicBool]>,
+    /// For each part, one bit: whether its objects are written.
+    written: Box<[AtomicUsize]>,
 }
 
 impl<T: Item> Chunk<T> {
@@ -130,7 +133,7 @@ impl<T: Item> Chunk<T> {
         if huge {
             prim::mem::advise_huge(start.as_ptr(), CHUNK);
         }
-        let written = (0..const { used::<T>() } / BATCH).map(|_| AtomicBool::new(false)).collect();
+        let written = (0..(const { used::<T>() } / PART).div_ceil(BITS)).map(|_| AtomicUsize::new(0)).collect();
         Self { start: start.cast(), memory, written }
     }
 
@@ -191,13 +194,13 @@ impl<T: Item> Chunk<T> {
         advise(self.memory.start().as_ptr(), CHUNK);
     }
 
-    /// Writes the batch whose first object has index `first`, links its items before the list
+    /// Writes the part whose first object has index `first`, links its items before the list
     /// `head`, and publishes them to all threads. Returns the head of the list.
     ///
     /// # Safety
-    /// The caller reserved the batch (invariant 3), and calls this once.
-    pub(super) unsafe fn write_batch(&self, first: usize, mut head: *mut T) -> NonNull<T> {
-        for index in first..first + BATCH {
+    /// The caller reserved the part (invariant 3), and calls this once.
+    pub(super) unsafe fn write_part(&self, first: usize, mut head: *mut T) -> NonNull<T> {
+        for index in first..first + PART {
             let item = self.start.as_ptr().wrapping_add(index);
             let (item_value, side_value) = T::vacant();
             // SAFETY: invariant 3: the item is inside the chunk, aligned, and no other thread has
@@ -210,33 +213,30 @@ impl<T: Item> Chunk<T> {
             head = item;
         }
         // ORDERING: Release pairs with the Acquire in `items`: a thread that sees the flag sees the objects.
-        self.written[first / BATCH].store(true, Release);
+        self.written[first / PART / BITS].fetch_or(1 << (first / PART % BITS), Release);
         NonNull::new(head).expect("items lie inside a chunk")
     }
 
-    /// Returns the `len` items from index `first` on, which are in one batch, if they are written.
+    /// Returns the `len` items from index `first` on, which are in one part, if they are written.
     pub(super) fn items(&self, first: usize, len: usize) -> Option<&[T]> {
-        debug_assert!(len > 0 && first / BATCH == (first + len - 1) / BATCH);
-        // ORDERING: Acquire pairs with the Release in `write_batch`: a thread that sees the flag sees the objects.
-        let written = self.written[first / BATCH].load(Acquire);
-        // SAFETY: invariant 3: the flag of their batch is set, so the items stay until the slab is dropped.
+        debug_assert!(len > 0 && first / PART == (first + len - 1) / PART);
+        // ORDERING: Acquire pairs with the Release in `write_part`: a thread that sees the flag sees the objects.
+        let written = self.written[first / PART / BITS].load(Acquire) >> (first / PART % BITS) & 1 != 0;
+        // SAFETY: invariant 3: the flag of their part is set, so the items stay until the slab is dropped.
         written.then(|| unsafe { core::slice::from_raw_parts(self.start.as_ptr().wrapping_add(first), len) })
     }
 }
 
 impl<T: Item> Drop for Chunk<T> {
     fn drop(&mut self) {
-        for (batch, written) in self.written.iter().enumerate() {
-            // Relaxed: the slab is being dropped, so it has no other user.
-            if !written.load(Relaxed) {
-                continue;
-            }
-            let first = self.start.as_ptr().wrapping_add(batch * BATCH);
-            let sides = core::ptr::slice_from_raw_parts_mut(side_address(first).cast_mut(), BATCH);
-            // SAFETY: invariant 3: the sides of the batch are written, and they have no user any more.
+        let parts = (0..const { used::<T>() }).step_by(PART);
+        for first in parts.filter(|&first| self.items(first, PART).is_some()) {
+            let first = self.at(first);
+            let sides = core::ptr::slice_from_raw_parts_mut(side_address(first).cast_mut(), PART);
+            // SAFETY: invariant 3: the sides of the part are written, and they have no user any more.
             unsafe { sides.drop_in_place() };
             // SAFETY: as above, for the items.
-            unsafe { core::ptr::slice_from_raw_parts_mut(first, BATCH).drop_in_place() };
+            unsafe { core::ptr::slice_from_raw_parts_mut(first, PART).drop_in_place() };
         }
     }
 }

@@ -13,11 +13,10 @@
 //! # Where it comes from
 //! The depot of J. Bonwick and J. Adams, "Magazines and Vmem" (USENIX 2001).
 
-use super::Item;
 use super::chunk::{Chunk, is_returnable, place_of, used};
 use super::free::{FreeItems, GROUP};
+use super::{Item, PART};
 use crate::mutex::Mutex;
-use core::mem::size_of;
 use core::ops::Range;
 use core::ptr::NonNull;
 
@@ -46,8 +45,10 @@ impl Trade {
     }
 }
 
-/// How the memory of a chunk is.
-struct Pages {
+/// A chunk, and how its memory is.
+pub(super) struct Place<T: Item> {
+    /// In its own `Box`, so that a thread can refer to it without the lock.
+    pub(super) chunk: NonNull<Chunk<T>>,
     /// Groups whose memory was returned.
     bare: usize,
     /// Whether huge pages are requested for it: while there are none of these.
@@ -58,17 +59,14 @@ struct Pages {
 pub(super) struct Depot<T: Item> {
     pub(super) trade: Trade,
     pub(super) free: FreeItems,
-    /// Each has its own `Box`, so that a thread can refer to it without the lock.
-    pub(super) chunks: Vec<NonNull<Chunk<T>>>,
-    /// For each chunk, how its memory is.
-    pages: Vec<Pages>,
+    pub(super) chunks: Vec<Place<T>>,
     /// The chunks' addresses, in order, with their indexes.
     addresses: Vec<(usize, usize)>,
     /// The highest count of an item whose memory was returned.
     pub(super) count: u32,
     /// Whether the system can take back a group.
     is_returnable: bool,
-    /// Items reserved so far, in the order of the chunks: a multiple of `BATCH`.
+    /// Items reserved so far, in the order of the chunks: a multiple of `PART`.
     pub(super) reserved: usize,
     /// How far `reserved` may grow for `try_alloc`.
     pub(super) limit: usize,
@@ -85,7 +83,6 @@ impl<T: Item> Depot<T> {
             trade: Trade::default(),
             free: FreeItems::default(),
             chunks: Vec::new(),
-            pages: Vec::new(),
             addresses: Vec::new(),
             count: 0,
             is_returnable: T::RETURNS && is_returnable::<T>(),
@@ -95,11 +92,6 @@ impl<T: Item> Depot<T> {
         }
     }
 
-    /// Bytes of so many groups.
-    pub(super) fn bytes_of(groups: usize) -> usize {
-        groups * GROUP * (size_of::<T>() + size_of::<T::Side>())
-    }
-
     /// Fills `items` with addresses of free items, as far as there are any. Returns how many.
     pub(super) fn take(&mut self, items: &mut [*mut T]) -> usize {
         let mut len = 0;
@@ -107,12 +99,13 @@ impl<T: Item> Depot<T> {
             && let Some((index, was_bare)) = self.free.take()
         {
             let at = index / const { used::<T>() };
+            let place = &mut self.chunks[at];
             // SAFETY: invariant 4.
-            let chunk = unsafe { self.chunks[at].as_ref() };
+            let chunk = unsafe { place.chunk.as_ref() };
             if was_bare {
-                self.pages[at].bare -= 1;
-                if self.pages[at].bare == 0 && at >= self.huge_from {
-                    self.pages[at].are_huge = true;
+                place.bare -= 1;
+                if place.bare == 0 && at >= self.huge_from {
+                    place.are_huge = true;
                     chunk.advise_huge(true);
                 }
             }
@@ -150,7 +143,7 @@ impl<T: Item> Depot<T> {
             let depot = depot.lock();
             let place = |group: usize| {
                 let first = group * GROUP;
-                (depot.chunks[first / const { used::<T>() }], first % const { used::<T>() })
+                (depot.chunks[first / const { used::<T>() }].chunk, first % const { used::<T>() })
             };
             groups.iter().map(|&group| place(group)).collect()
         };
@@ -170,14 +163,14 @@ impl<T: Item> Depot<T> {
     fn put_bare(&mut self, group: usize) {
         self.free.put_bare(group);
         let at = group * GROUP / const { used::<T>() };
-        self.pages[at].bare += 1;
-        if !self.pages[at].are_huge {
+        let place = &mut self.chunks[at];
+        place.bare += 1;
+        // A huge page, at the next use of an item or made by the system later, would take the memory again.
+        if !core::mem::take(&mut place.are_huge) {
             return;
         }
-        // A huge page, at the next use of an item or made by the system later, would take the memory again.
-        self.pages[at].are_huge = false;
         // SAFETY: invariant 4.
-        let chunk = unsafe { self.chunks[at].as_ref() };
+        let chunk = unsafe { place.chunk.as_ref() };
         chunk.advise_huge(false);
         let reserved = self.reserved - at * const { used::<T>() };
         if reserved < const { used::<T>() } {
@@ -186,31 +179,31 @@ impl<T: Item> Depot<T> {
         }
     }
 
-    /// Reserves memory never used before, for the caller to write: at least a batch, and at most `wanted` objects. Returns
-    /// its chunk, and the objects' indexes there. With `limited`, only if the limit allows it.
+    /// Reserves memory never used before, for the caller to write: whole parts, and at most `wanted` objects; at first one
+    /// part. Returns its chunk, and the objects' indexes there. With `limited`, only what the limit allows.
     pub(super) fn reserve(&mut self, limited: bool, wanted: usize) -> Option<(NonNull<Chunk<T>>, Range<usize>)> {
         if limited && self.reserved >= self.limit {
             return None;
         }
         let first = self.reserved % const { used::<T>() };
         if first == 0 {
-            let chunk = Box::new(Chunk::<T>::new(self.chunks.len() >= self.huge_from));
+            let are_huge = self.chunks.len() >= self.huge_from;
+            let chunk = Box::new(Chunk::<T>::new(are_huge));
             let address = chunk.at(0).addr();
             let at = self.addresses.partition_point(|&(other, _)| other < address);
             self.addresses.insert(at, (address, self.chunks.len()));
-            self.chunks.push(NonNull::from(Box::leak(chunk)));
-            self.pages.push(Pages { bare: 0, are_huge: self.pages.len() >= self.huge_from });
-            self.free.add_groups(const { used::<T>() } / GROUP);
+            self.chunks.push(Place { chunk: NonNull::from(Box::leak(chunk)), bare: 0, are_huge });
         }
-        let len = wanted.min(const { used::<T>() } - first);
+        let allowed = if limited { self.limit - self.reserved } else { wanted };
+        let len = if self.reserved == 0 { PART } else { wanted.min(allowed).min(const { used::<T>() } - first) };
         self.reserved += len;
-        self.chunks.last().map(|&chunk| (chunk, first..first + len))
+        self.chunks.last().map(|place| (place.chunk, first..first + len))
     }
 }
 
 impl<T: Item> Drop for Depot<T> {
     fn drop(&mut self) {
-        for chunk in self.chunks.drain(..) {
+        for Place { chunk, .. } in self.chunks.drain(..) {
             // SAFETY: invariant 4: it came from a box, and the slab is being dropped, so it has no user.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });
         }

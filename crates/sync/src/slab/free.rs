@@ -29,7 +29,7 @@ const ALL: u64 = u64::MAX >> (u64::BITS as usize - GROUP);
 /// See the [module documentation](self).
 #[derive(Default)]
 pub(super) struct FreeItems {
-    /// For each group, one bit for each free item.
+    /// For each group up to the last one of which an item was here, one bit for each free item.
     words: Vec<u64>,
     partial: GroupSet,
     whole: GroupSet,
@@ -39,9 +39,8 @@ pub(super) struct FreeItems {
 }
 
 impl FreeItems {
-    /// Makes room for the items of so many more groups, none of which is free yet.
-    pub(super) fn add_groups(&mut self, groups: usize) {
-        let len = self.words.len() + groups;
+    /// Makes room for so many groups: a slab from which nothing was freed has no words.
+    fn make_room(&mut self, len: usize) {
         self.words.resize(len, 0);
         [&mut self.partial, &mut self.whole, &mut self.bare]
             .into_iter()
@@ -56,6 +55,9 @@ impl FreeItems {
     /// Takes an item.
     pub(super) fn put(&mut self, index: usize) {
         let (group, bit) = (index / GROUP, 1 << (index % GROUP));
+        if group >= self.words.len() {
+            self.make_room(group + 1);
+        }
         let old = self.words[group];
         debug_assert!(old & bit == 0, "an item is freed once");
         self.words[group] = old | bit;
@@ -179,7 +181,6 @@ mod tests {
                 state as usize % below
             };
             let mut free = FreeItems::default();
-            free.add_groups(GROUPS);
             let mut used: Vec<usize> = (0..GROUPS * GROUP).collect();
             let mut returning = Vec::new();
             for step in 0..200_000 {

@@ -18,7 +18,8 @@
 
 use super::chunk::Chunk;
 use super::depot::Depot;
-use super::{BATCH, Item, MAX_BATCH, Slab, link_of};
+use super::free::GROUP;
+use super::{BATCH, Item, MAX_BATCH, PART, Slab, link_of};
 use crate::mutex::MutexGuard;
 use crate::rcu::RcuDomain;
 use core::ptr::null_mut;
@@ -120,12 +121,12 @@ impl<T: Item> Slab<T> {
             // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed.
             let chunk = unsafe { chunk.as_ref() };
             let (first, len) = (reserved.start, reserved.len());
-            // The first batch is handed out first.
-            let write = |head, batch| {
+            // The first part is handed out first.
+            let write = |head, part| {
                 // SAFETY: reserved above, and written here only.
-                unsafe { chunk.write_batch(first + batch * BATCH, head) }.as_ptr()
+                unsafe { chunk.write_part(first + part * PART, head) }.as_ptr()
             };
-            ((0..len / BATCH).rev().fold(null_mut(), write), len)
+            ((0..len / PART).rev().fold(null_mut(), write), len)
         } else {
             return false;
         };
@@ -171,7 +172,8 @@ impl<T: Item> Slab<T> {
             depot.surplus(2 * MOST)
         };
         if !surplus.is_empty() {
-            let (bytes, depot) = (Depot::<T>::bytes_of(surplus.len()), self.depot.clone());
+            let bytes = surplus.len() * GROUP * (size_of::<T>() + size_of::<T::Side>());
+            let depot = self.depot.clone();
             domain.defer(bytes, move || Depot::return_groups(&depot.0, &surplus));
         }
     }

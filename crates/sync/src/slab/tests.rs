@@ -22,7 +22,7 @@ struct Rest {
 unsafe impl Item for Thing {
     type Side = Rest;
     fn vacant() -> (Self, Rest) {
-        // So that others run while a batch is half written.
+        // So that others run while a part is half written.
         std::thread::yield_now();
         (Self { owner: AtomicU64::new(0), made: MADE, _pad: [0; 6] }, Rest { link: AtomicPtr::default(), _pad: [0; 2] })
     }
@@ -78,15 +78,20 @@ unsafe impl Item for Leaf {
 fn resident(slab: &Slab<Leaf>) -> usize {
     let page = prim::mem::page_size();
     let depot = slab.depot.0.lock();
-    let of_chunk = |chunk: &core::ptr::NonNull<Chunk<Leaf>>| {
-        let mut pages = vec![0u8; CHUNK / page];
+    let of_chunk = |place: &depot::Place<Leaf>| {
+        let mut pages = vec![0u8; chunk::CHUNK / page];
         // SAFETY: the chunk is mapped, and there is a byte for each of its pages.
-        let start = unsafe { chunk.as_ref() }.at(0);
+        let start = unsafe { place.chunk.as_ref() }.at(0);
         // SAFETY: as above.
-        assert_eq!(unsafe { libc::mincore(start.cast(), CHUNK, pages.as_mut_ptr()) }, 0);
+        assert_eq!(unsafe { libc::mincore(start.cast(), chunk::CHUNK, pages.as_mut_ptr()) }, 0);
         pages.iter().filter(|&&page| page & 1 != 0).count() * page
     };
     depot.chunks.iter().map(of_chunk).sum()
+}
+
+/// Bytes of memory taken from the system for items, used or not.
+fn reserved_bytes<T: Item>(slab: &Slab<T>) -> usize {
+    slab.depot.0.lock().chunks.len() * chunk::CHUNK
 }
 
 /// Takes `count` items, and uses each once.
@@ -113,7 +118,7 @@ fn a_reader_that_stays_keeps_half_of_the_memory_from_its_next_use() {
         let leaves = take_leaves(&slab, 50_000);
         free_leaves(&slab, &domain, &leaves);
     }
-    assert!(slab.reserved_bytes() <= 50_000 * 256 * 5 / 2, "{}", slab.reserved_bytes());
+    assert!(reserved_bytes(&slab) <= 50_000 * 256 * 5 / 2, "{}", reserved_bytes(&slab));
     drop(guard);
 }
 
@@ -156,7 +161,19 @@ fn the_memory_of_free_items_goes_back_to_the_system_after_a_grace_period() {
         }
         let left = resident(&slab);
         assert!(left <= most_kept_by(&slab, 1), "{left} bytes");
-        assert!(slab.touched_bytes() <= left + CHUNK, "{}", slab.touched_bytes());
+        assert!(slab.touched_bytes() <= left + chunk::CHUNK, "{}", slab.touched_bytes());
+    }
+}
+
+#[test]
+fn a_slab_of_few_items_takes_a_page_of_items_and_one_of_sides() {
+    let page = prim::mem::page_size();
+    let pages = |items: usize| (items * 64).div_ceil(page) + (items * 192).div_ceil(page);
+    for (items, made) in [(1, 16), (16, 16), (17, 48), (49, 80)] {
+        let slab = &Slab::<Leaf>::small();
+        take_leaves(slab, items);
+        assert_eq!(resident(slab), pages(made) * page, "{items} items");
+        assert_eq!(slab.touched_bytes(), made * 256);
     }
 }
 
@@ -314,12 +331,12 @@ fn live_items_are_distinct_and_freed_ones_come_back() {
     let items: Vec<&Thing> = (0..100_000).map(|_| slab.alloc()).collect();
     let addresses: HashSet<_> = items.iter().map(|&item| core::ptr::from_ref(item)).collect();
     assert_eq!(addresses.len(), items.len());
-    let reserved = slab.reserved_bytes();
+    let reserved = reserved_bytes(&slab);
     items.iter().for_each(|item| free(&slab, item));
     for _ in 0..100_000 {
         assert!(addresses.contains(&core::ptr::from_ref(slab.alloc())));
     }
-    assert_eq!(slab.reserved_bytes(), reserved);
+    assert_eq!(reserved_bytes(&slab), reserved);
 }
 
 #[test]
@@ -359,7 +376,7 @@ fn threads_never_own_one_item_together() {
 #[test]
 fn a_visitor_of_all_items_sees_only_written_ones() {
     let slab = Slab::<Thing>::new();
-    let (hand, makers) = (SlabCursor::new(), AtomicU64::new(2));
+    let (hand, makers) = (SlabCursor::default(), AtomicU64::new(2));
     std::thread::scope(|s| {
         for _ in 0..2 {
             s.spawn(|| {
@@ -380,7 +397,7 @@ fn a_visitor_of_all_items_sees_only_written_ones() {
 }
 
 #[test]
-fn a_batch_whose_making_panicked_is_passed_over() {
+fn a_part_whose_making_panicked_is_passed_over() {
     struct Fuse(AtomicPtr<Fuse>);
     // SAFETY: the side is the link, which nothing else uses.
     unsafe impl Item for Fuse {
@@ -400,10 +417,10 @@ fn a_batch_whose_making_panicked_is_passed_over() {
     assert!(unwound.is_err());
     let mut visited = 0;
     slab.for_each(|_| visited += 1);
-    assert_eq!((visited, slab.scan(&SlabCursor::new(), 100, |_| ())), (0, 0));
+    assert_eq!((visited, slab.scan(&SlabCursor::default(), 100, |_| ())), (0, 0));
     slab.alloc();
     slab.for_each(|_| visited += 1);
-    assert_eq!((visited, slab.scan(&SlabCursor::new(), 100, |_| ())), (BATCH, BATCH));
+    assert_eq!((visited, slab.scan(&SlabCursor::default(), 100, |_| ())), (BATCH, BATCH));
 }
 
 #[test]
@@ -452,14 +469,14 @@ fn under_a_limit_a_magazine_keeps_less_than_a_batch_from_the_others() {
 #[test]
 fn the_hand_goes_round_all_items() {
     let slab = Slab::<Thing>::new();
-    let hand = SlabCursor::new();
+    let hand = SlabCursor::default();
     assert_eq!(slab.scan(&hand, 10, |_| panic!("there is none")), 0);
     let items = 2 * const { used::<Thing>() } + 2 * BATCH;
     for _ in 0..items {
         slab.alloc();
     }
     for count in [1, 7, BATCH, BATCH + 1, 1000, items] {
-        let (mut seen, hand) = (Vec::new(), SlabCursor::new());
+        let (mut seen, hand) = (Vec::new(), SlabCursor::default());
         while seen.len() < items {
             let left = count.min(items - seen.len());
             assert_eq!(slab.scan(&hand, left, |item| seen.push(core::ptr::from_ref(item))), left);
@@ -475,13 +492,13 @@ fn the_hand_goes_round_all_items() {
     slab.scan(&hand, items - 1, |_| ());
     let small = Slab::<Thing>::small();
     small.alloc();
-    assert_eq!(small.scan(&hand, 100, |_| ()), BATCH);
+    assert_eq!(small.scan(&hand, 100, |_| ()), PART);
 }
 
 #[test]
 fn threads_that_share_a_hand_visit_different_items() {
     let slab = Slab::<Thing>::new();
-    let hand = SlabCursor::new();
+    let hand = SlabCursor::default();
     let items = const { used::<Thing>() } + 3 * BATCH;
     for _ in 0..items {
         slab.alloc();

@@ -10,6 +10,7 @@ mod hashtable;
 mod insert_unique;
 mod lockref;
 mod mutex;
+mod once_box;
 mod percpu_arc;
 mod percpu_credits;
 mod percpu_rwlock;

@@ -82,7 +82,7 @@ impl SuperBlock {
     fn end_unused(&self, dentry: &Dentry) {
         let mut at = dentry;
         while let Some(dead) = DeadDentry::kill(at, 0) {
-            let parent = at.object().pins_parent().then(|| at.parent()).flatten();
+            let parent = at.object().has(ObjectFlags::PARENT_PINNED).then(|| at.parent()).flatten();
             self.bury(dead);
             match parent {
                 Some(parent) if parent.count.put() => at = parent,
@@ -133,7 +133,7 @@ impl SuperBlock {
         // read section.
         let fs = self.fs();
         self.contain(|| fs.evict(inode));
-        if !inode.private.is_none() {
+        if inode.private.get().is_some() {
             self.contain(|| inode.private.clear(inode));
         }
         if inode.mode() & S_IFMT == S_IFLNK {

@@ -30,32 +30,24 @@ pub(crate) struct Inodes {
     pub(super) table: Option<Arc<InodeTable>>,
     /// Whether a node may have two inodes: of a directory that moved behind the cache.
     doubles: AtomicBool,
-    /// By the node's hash.
-    locks: Box<[NodeLock]>,
+    /// By the node's hash. Side by side: a request to the file system comes before each use.
+    locks: Box<[Mutex<()>]>,
 }
 
-/// Apart from the other locks.
-#[derive(Default)]
-#[repr(align(64))]
-struct NodeLock(Mutex<()>);
-
-/// The buckets of a new table, for each lock.
-const MIN_BUCKETS: usize = 4;
-
 impl Inodes {
-    /// Returns the table of a file system that keeps its own names, or none.
-    pub(crate) fn new(domain: &RcuDomain, is_kept: bool, locks: usize) -> Self {
+    /// Returns the table of a file system that keeps its own names, or none. It begins with few buckets, and grows.
+    pub(crate) fn new(domain: &RcuDomain, is_kept: bool, width: usize) -> Self {
         Self {
-            table: is_kept.then(|| Arc::new(InodeTable::new(domain, MIN_BUCKETS * locks, ()))),
+            table: is_kept.then(|| Arc::new(InodeTable::new(domain, width.max(4), ()))),
             doubles: AtomicBool::new(false),
-            locks: (0..locks).map(|_| NodeLock::default()).collect(),
+            locks: (0..width).map(|_| Mutex::new(())).collect(),
         }
     }
 
     /// Returns the lock of a node's ACLs, which it shares with others.
     pub(crate) fn lock(&self, node: u64) -> &Mutex<()> {
         // The table takes the low bits.
-        &self.locks[(node_hash(node) >> 32) as usize & (self.locks.len() - 1)].0
+        &self.locks[(node_hash(node) >> 32) as usize & (self.locks.len() - 1)]
     }
 
     /// Notes that a node now has two inodes.

@@ -233,7 +233,9 @@ impl SuperBlock {
     #[cold]
     fn equip_made(&self, inode: &Inode, beside: &InitExtra<'_>) {
         inode.begin_acls(&self.domain, Some(beside.acls.clone()));
-        beside.take_data().into_iter().for_each(|data| inode.begin_data(data));
+        if let Some(data) = beside.take_data() {
+            inode.private.get_or_set(|| data);
+        }
     }
 
     /// Counts the bytes of a symbolic link's body.

@@ -96,11 +96,6 @@ impl Listings {
         self.budget / 4
     }
 
-    /// Returns the limit of bytes.
-    pub(crate) fn budget(&self) -> u64 {
-        self.budget
-    }
-
     /// Bytes in use.
     pub(crate) fn used(&self) -> u64 {
         self.table.lock().bytes

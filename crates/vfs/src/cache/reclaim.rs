@@ -49,8 +49,8 @@ use crate::slots::slot::{DeadDentry, UnusedSlot};
 use core::mem::size_of;
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
-use sync::PerCpuCredits;
 use sync::slab::SlabCursor;
+use sync::{OnceBox, PerCpuCredits};
 
 /// Slots examined for each slot that is taken when few are free.
 pub(crate) const STEP: usize = 32;
@@ -87,6 +87,11 @@ impl Budget {
     pub fn names(&self) -> u64 {
         self.entries.max(LEAST) / SLOT
     }
+
+    /// Returns the budgets as they hold.
+    pub(crate) fn raised(self) -> Self {
+        Self { entries: self.entries.max(LEAST), negatives: self.negatives.max(LEAST), ..self }
+    }
 }
 
 impl Default for Budget {
@@ -107,7 +112,8 @@ const MAX_FILL: u64 = 256 * SLOT;
 pub(crate) struct Share {
     /// Bytes: slots, long names and link bodies.
     credits: PerCpuCredits,
-    looks: PerCpu<OwnLooks>,
+    /// Made when the clock first moves.
+    looks: OnceBox<PerCpu<OwnLooks>>,
     hand: SlabCursor,
 }
 
@@ -150,9 +156,7 @@ impl OwnLooks {
     }
 
     fn note_longest(&self, looked: usize) {
-        if looked as u64 > self.longest.load(Relaxed) {
-            self.longest.store(looked as u64, Relaxed);
-        }
+        self.longest.store(self.longest.load(Relaxed).max(looked as u64), Relaxed);
     }
 
     fn get(&self) -> Looks {
@@ -163,14 +167,9 @@ impl OwnLooks {
 
 impl Share {
     pub(crate) fn new(budget: u64) -> Self {
-        let budget = budget.max(LEAST);
         // Little of a small budget lies in the stores.
         let fill = (budget / 1024).clamp(SLOT, MAX_FILL);
-        Self {
-            credits: PerCpuCredits::new(budget, fill),
-            looks: PerCpu::sized(OwnLooks::default, true),
-            hand: SlabCursor::new(),
-        }
+        Self { credits: PerCpuCredits::new(budget, fill), looks: OnceBox::none(), hand: SlabCursor::default() }
     }
 
     /// Returns the limit of bytes.
@@ -188,8 +187,12 @@ impl Share {
         self.credits.used()
     }
 
+    fn own_looks(&self) -> &OwnLooks {
+        self.looks.get_or_make(|| PerCpu::sized(OwnLooks::default, true)).this()
+    }
+
     pub(crate) fn looks(&self) -> Looks {
-        self.looks.iter().map(OwnLooks::get).fold(Looks::default(), Looks::and)
+        self.looks.get().into_iter().flat_map(PerCpu::iter).map(OwnLooks::get).fold(Looks::default(), Looks::and)
     }
 
     /// Adds bytes, beyond the budget if need be: then no slot is taken before as much was returned.
@@ -200,11 +203,6 @@ impl Share {
         } else {
             self.credits.take_anyway(bytes.unsigned_abs());
         }
-    }
-
-    /// Returns whether so few slots are free that the clock must move.
-    fn is_tight(&self) -> bool {
-        self.credits.rest_seen() < self.budget() / 16
     }
 }
 
@@ -316,7 +314,8 @@ impl SuperBlock {
     fn limited_slot(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<UnusedSlot<'_>, Errno> {
         let (share, slab) = (self.share(kind), self.slab_of(kind));
         let mut looked = 0;
-        while share.is_tight() && looked < STEP {
+        // The clock moves while few slots are free.
+        while share.credits.rest_seen() < share.budget() / 16 && looked < STEP {
             let (seen, evicted) = self.turn(kind, STEP / 4, locked, SecondChance::Used);
             looked += seen.max(1);
             if evicted != 0 {
@@ -338,7 +337,9 @@ impl SuperBlock {
             let mercy = if looked < SECOND_CHANCES { SecondChance::Used } else { SecondChance::None };
             looked += self.turn(kind, STRIDE.min(most - looked), locked, mercy).0.max(1);
         };
-        share.looks.this().note_longest(looked);
+        if looked > 0 {
+            share.own_looks().note_longest(looked);
+        }
         slot
     }
 
@@ -368,7 +369,7 @@ impl SuperBlock {
         let slab = self.slab_of(kind);
         let looked =
             if count < STEP { slab.step(&share.hand, count, visit) } else { slab.scan(&share.hand, count, visit) };
-        share.looks.this().add(looked as u64, evicted);
+        share.own_looks().add(looked as u64, evicted);
         (looked, evicted)
     }
 

@@ -72,7 +72,7 @@ use sync::{Mutex, MutexGuard};
 
 /// The most directories of a superblock that are sharded at a time: of the tree's first superblock,
 /// and of others, which may be many.
-const SLOTS: [usize; 2] = if cfg!(loom) { [1, 1] } else { [32, 4] };
+pub(super) const SLOTS: [usize; 2] = if cfg!(loom) { [1, 1] } else { [32, 4] };
 
 /// How often threads must have waited for a directory's lock in one period before it is sharded. A thread that sleeps has also
 /// waited once for each release that woke it in vain: where several threads sleep, each release of the lock counts.
@@ -110,13 +110,12 @@ struct Waits {
     debt: AtomicU64,
 }
 
-/// The sharded directories of a superblock.
+/// The sharded directories of a superblock: made by a thread that waited for the lock of a directory, before any directory is
+/// sharded. So a thread that took the lock of a sharded directory, or saw its stale mark, finds them.
 pub(crate) struct ShardedDirs {
     slots: Box<[Slot]>,
     shards: Zeroed<Shard>,
     lists: Zeroed<ShardList>,
-    /// Directories are sharded at the first creation or removal: for tests.
-    always: bool,
 }
 
 /// The lock of a name: the lock of its directory, or of its shard.
@@ -192,11 +191,11 @@ impl Waits {
 }
 
 impl ShardedDirs {
-    /// `None` if the system has no memory for shards.
-    pub(crate) fn new(is_first: bool, always: bool) -> Option<Box<Self>> {
-        let count = SLOTS[usize::from(!is_first)];
-        let (shards, lists) = (Zeroed::new(count * WIDTH)?, Zeroed::new(count * WIDTH)?);
-        Some(Box::new(Self { slots: (0..count).map(|_| Slot::default()).collect(), shards, lists, always }))
+    /// `None` if `count` is 0, or the system has no memory for shards.
+    fn new(count: usize) -> Option<Self> {
+        let wanted = (count != 0).then_some(count * WIDTH)?;
+        let (shards, lists) = (Zeroed::new(wanted)?, Zeroed::new(wanted)?);
+        Some(Self { slots: (0..count).map(|_| Slot::default()).collect(), shards, lists })
     }
 
     fn slot_of(&self, dir: &Dentry) -> usize {
@@ -272,7 +271,13 @@ impl SuperBlock {
     /// Returns whether all directories are sharded, in a test. Debug builds and models only.
     #[inline(always)]
     pub(crate) fn shards_always(&self) -> bool {
-        cfg!(any(debug_assertions, loom)) && self.sharded_dirs.as_ref().is_some_and(|sharded_dirs| sharded_dirs.always)
+        cfg!(any(debug_assertions, loom)) && self.tree().shards_always && self.most_sharded != 0
+    }
+
+    /// Returns the sharded directories, if they were made.
+    #[inline(always)]
+    pub(crate) fn sharded_dirs(&self) -> Option<&ShardedDirs> {
+        self.sharded_dirs.get()?.as_ref()
     }
 
     /// Locks the directory `dir`, all its names.
@@ -298,11 +303,10 @@ impl SuperBlock {
     /// Locks the name with the hash `hash` in the directory `dir`, which the caller holds. If `waited`, a walk found
     /// the directory locked.
     pub(crate) fn lock_name<'a>(&'a self, dir: &'a Dentry, hash: u64, waited: bool) -> NameGuard<'a> {
-        let Some(sharded_dirs) = self.sharded_dirs.as_deref() else {
-            return NameGuard::new(self.ranks.lock(Rank::Directory, &dir.lock), None);
+        let (lock, slot) = self.lock_or_shard(dir, waited);
+        let Some((sharded_dirs, slot)) = slot else {
+            return NameGuard::new(self.ranks.taken(Rank::Directory, lock), None);
         };
-        let (lock, slot) = self.lock_or_shard(sharded_dirs, dir, waited);
-        let Some(slot) = slot else { return NameGuard::new(self.ranks.taken(Rank::Directory, lock), None) };
         let at = ShardAt { slot, shard: shard_of(hash) };
         let shard = self.ranks.take(Rank::Directory, sharded_dirs.lock_at(at));
         MutexGuard::lend(lock);
@@ -321,7 +325,7 @@ impl SuperBlock {
         &self,
         LockedName { dir, at, lock }: LockedName,
     ) -> (&Dentry, MutexGuard<'_, ()>, Names<'_>) {
-        let sharded_dirs = self.sharded_dirs.as_deref().expect("entered before");
+        let sharded_dirs = self.sharded_dirs().expect("entered before");
         (dir.get(self.slots()), lock.bind(sharded_dirs.lock_at(at)), sharded_dirs.names(at))
     }
 
@@ -329,28 +333,31 @@ impl SuperBlock {
     /// of the lock, or lends it.
     fn lock_or_shard<'a>(
         &'a self,
-        sharded_dirs: &ShardedDirs,
         dir: &'a Dentry,
         waited: bool,
-    ) -> (MutexGuard<'a, ()>, Option<usize>) {
-        let slot = sharded_dirs.slot(dir);
-        let mut wants = waited && !slot.owner.is(dir) && (slot.waits.note() || self.shards_always());
-        if wants {
+    ) -> (MutexGuard<'a, ()>, Option<(&'a ShardedDirs, usize)>) {
+        let make = || self.sharded_dirs.get_or_make(|| ShardedDirs::new(self.most_sharded)).as_ref();
+        let waited = waited.then(make).flatten().map(|sharded_dirs| (sharded_dirs, sharded_dirs.slot(dir)));
+        let other = |slot: &Slot| !slot.owner.is(dir);
+        let mut wants = waited.filter(|(_, slot)| other(slot) && (slot.waits.note() || self.shards_always()));
+        if let Some((sharded_dirs, slot)) = wants {
             self.make_room(sharded_dirs, slot, dir);
         }
         let ranked = self.ranks.acquire(Rank::Directory);
         // A thread that others pass notes it at once: it may sleep for long, and this may be the only thread that sees
         // how often the lock is taken.
         let mut passed = || {
-            wants |= waited && !slot.owner.is(dir) && slot.waits.note();
-            wants
+            wants = wants.or_else(|| waited.filter(|(_, slot)| other(slot) && slot.waits.note()));
+            wants.is_some()
         };
         let lock = self.ranks.take_by(Rank::Directory, || dir.lock.try_lock(), || dir.lock.lock_noting(&mut passed));
-        if wants && !slot.owner.is(dir) && dir.object().is_hashed() {
+        if let Some((_, slot)) = wants.filter(|(_, slot)| other(slot) && dir.object().is_hashed()) {
             self.shard(slot, dir);
         }
         drop(ranked);
-        (lock, slot.owner.is(dir).then(|| sharded_dirs.slot_of(dir)))
+        // Under the lock: another thread may have made them, and sharded the directory, before.
+        let sharded_dirs = self.sharded_dirs().filter(|sharded_dirs| sharded_dirs.slot(dir).owner.is(dir));
+        (lock, sharded_dirs.map(|sharded_dirs| (sharded_dirs, sharded_dirs.slot_of(dir))))
     }
 
     /// Returns the attributes of `inode`, if it is the inode of a sharded directory.
@@ -413,7 +420,7 @@ impl SuperBlock {
     /// Merges the locked directory `dir`, if it is sharded.
     #[inline]
     fn merge(&self, dir: &Dentry) {
-        if let Some(sharded_dirs) = self.sharded_dirs.as_deref() {
+        if let Some(sharded_dirs) = self.sharded_dirs() {
             let slot = sharded_dirs.slot(dir);
             if slot.owner.is(dir) {
                 self.merge_at(sharded_dirs, slot, dir);

@@ -24,7 +24,7 @@ use crate::cache::inode_table::Inodes;
 use crate::cache::listings::Listings;
 use crate::cache::name_locks::NameLockTable;
 use crate::cache::reclaim::{Budget, Looks, SLOT, Share, SlotKind};
-use crate::cache::sharded::ShardedDirs;
+use crate::cache::sharded::{SLOTS, ShardedDirs};
 use crate::cache::tree::Tree;
 use crate::fs::invalidator::Invalidator;
 use crate::fs::{
@@ -33,13 +33,13 @@ use crate::fs::{
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, Kept};
 use crate::slots::object::{Object, ObjectFlags};
-use crate::slots::slot::{DeadDentry, DentryRef, InodeTable, SlotMemory, UnusedSlot, cold_part};
+use crate::slots::slot::{Both, DeadDentry, DentryRef, InodeTable, SlotMemory, UnusedSlot, cold_part};
 use crate::slots::versions::Versions;
 use crate::slots::whole_path::Kind;
 use prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
 use std::borrow::Cow;
-use sync::{PerCpuArc, SingleFlight, Slab};
+use sync::{OnceBox, PerCpuArc, SingleFlight, Slab};
 
 /// See the [module documentation](self).
 pub(crate) struct SuperBlock {
@@ -51,8 +51,10 @@ pub(crate) struct SuperBlock {
     pub(crate) type_name: Cow<'static, str>,
     /// Whether the slabs have limits: [`NameStore::FileSystem`]. Constant.
     pub(crate) is_evictable: bool,
-    /// Of entries and of negative entries; only with limits. Constant; counters in it are atomic.
-    shares: Option<Box<[Share; 2]>>,
+    /// Only with limits. Constant; counters in it are atomic.
+    shares: Option<Box<Both<Share>>>,
+    /// As it holds: no part is below the least. Constant.
+    budget: Budget,
     /// Whether whole listings may be cached. Constant.
     fs_lists: bool,
     /// Protected by its own lock.
@@ -71,12 +73,13 @@ pub(crate) struct SuperBlock {
     /// Whether names are created, renamed and removed in the walk's read section: [`CachedNames::never_waits`]. Constant.
     pub(crate) never_waits: bool,
     /// The directories that several threads change at once (see [`CachedNames::changes_in_parallel`]), or in which they look
-    /// names up. Protected by its own locks.
-    pub(crate) sharded_dirs: Option<Box<ShardedDirs>>,
-    /// Whether [`FileSystem::open`] and [`FileSystem::release`] are called. Constant.
-    pub(crate) reports_opens: bool,
-    /// Whether [`FileSystem::flush`] is called. Constant.
-    pub(crate) reports_closes: bool,
+    /// names up: made when a thread has first waited for the lock of a directory. `None` inside if there are none ever. Protected by
+    /// its own locks.
+    pub(super) sharded_dirs: OnceBox<Option<ShardedDirs>>,
+    /// The most directories that are sharded at a time. Constant.
+    pub(super) most_sharded: usize,
+    /// Constant.
+    pub(crate) opens: Opens,
     /// See [`FsTraits::reflinks`]. Constant.
     pub(crate) reflinks: u32,
     /// Whether the file system itself keeps modes and ACLs: [`Modes::FileSystem`]. Constant.
@@ -106,8 +109,8 @@ pub(crate) struct SuperBlock {
     invalidated: AtomicU64,
     /// The names that are locked, if changes lock names: [`OwnNames::remote`]. Protected by its own lock.
     pub(crate) name_locks: Option<Box<NameLockTable>>,
-    /// Lookups in progress. Protected by its own locks.
-    pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
+    /// Lookups in progress; made with the first. Protected by its own locks.
+    flights: OnceBox<SingleFlight<LookupKey, LookupResult>>,
     /// The threads of lookups with deadlines. Protected by its own lock.
     pub(crate) lookups: Workers,
     /// Protected by its own lock.
@@ -177,9 +180,7 @@ impl SuperBlock {
     /// `is_first`: the tree's root file system, which may start with a huge page. Others start small, since
     /// there may be many.
     pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
-        let traits = fs.traits();
-        tree.note_calls(&traits);
-        let FsTraits { type_name, names, name_rules: rules, opens, acls, reflinks, .. } = traits;
+        let FsTraits { type_name, names, name_rules: rules, opens, acls, reflinks, .. } = tree.traits_of(&*fs);
         let (cached, own) = match names {
             NameStore::Cache(cached) => (Some(cached), OwnNames::default()),
             NameStore::FileSystem(own) => (None, own),
@@ -188,19 +189,20 @@ impl SuperBlock {
         let CachedNames { entry_size, never_waits, changes_in_parallel } = cached.unwrap_or_default();
         let OwnNames { valid: default_valid, keeps_listings, remote, attributes, modes } = own;
         let inode_kept = Kept { is_reported: attributes != Attributes::Cache, is_from_birth: !is_evictable };
-        let shares = is_evictable.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
-        let slots = SlotMemory::new(tree.next_number(), is_first);
-        if let Some(shares) = shares.as_deref() {
-            slots.slabs.iter().zip(shares).for_each(|(slab, share)| slab.set_limit(share.slots()));
-            // The root takes a slot.
-            shares[0].charge(SLOT as i64);
-        }
-        let (width, has_shards) = (width(is_evictable, is_first), changes_in_parallel || is_evictable);
+        let width = width(is_evictable, is_first);
         let inodes = Inodes::new(&tree.domain, is_evictable, width);
+        let slots = SlotMemory::new(tree.next_number(), is_first);
+        let shares = is_evictable.then(|| {
+            let entries = Share::new(budget.raised().entries);
+            slots.slabs.entries.set_limit(entries.slots());
+            // The root takes a slot.
+            entries.charge(SLOT as i64);
+            Box::new(Both { entries, negatives: OnceBox::none() })
+        });
         let memory = Memory { tree: tree.clone(), inodes: inodes.table.clone(), slots };
         // The file system may panic.
         let root = {
-            let (new, dentry) = (fs.root(), UnusedSlot::take(&memory.slots.slabs[0]).dentry());
+            let (new, dentry) = (fs.root(), UnusedSlot::take(&memory.slots.slabs.entries).dentry());
             let inode = cold_part(dentry).inode.begin(&new.attr, new.node, inode_kept);
             inode.begin_acls(&tree.domain, acls_of(&new));
             inodes.add(&tree.domain, &inode);
@@ -220,10 +222,11 @@ impl SuperBlock {
             shown: AtomicU32::new(0),
             is_evictable,
             never_waits,
-            sharded_dirs: has_shards.then(|| ShardedDirs::new(is_first, tree.shards_always)).flatten(),
+            most_sharded: if changes_in_parallel || is_evictable { SLOTS[usize::from(!is_first)] } else { 0 },
+            sharded_dirs: OnceBox::none(),
             shares,
-            reports_opens: opens != Opens::No,
-            reports_closes: opens == (Opens::Yes { flush: true }),
+            budget: budget.raised(),
+            opens,
             reflinks,
             fs_keeps_modes: modes != Modes::Cache,
             inode_kept,
@@ -236,7 +239,7 @@ impl SuperBlock {
             versions: Versions::new(width),
             invalidated: AtomicU64::new(0),
             name_locks: remote.then(Box::default),
-            flights: SingleFlight::new(if width > 1 { 2 * width } else { 1 }),
+            flights: OnceBox::none(),
             lookups: Workers::new("lightfoot-fetch", THREADS),
             tree,
             fs,
@@ -354,15 +357,28 @@ impl SuperBlock {
 
     /// Returns the slab of entries, or of negative entries.
     pub(crate) fn slab_of(&self, kind: SlotKind) -> &Slab<Dentry> {
-        &self.slots().slabs[kind as usize]
+        let slabs = &self.slots().slabs;
+        match kind {
+            SlotKind::Entry => &slabs.entries,
+            SlotKind::Negative => slabs.negatives.get_or_make(|| {
+                let slab = Slab::small();
+                slab.set_limit(self.shares.as_ref().map_or(usize::MAX, |_| self.share(kind).slots()));
+                slab
+            }),
+        }
+    }
+
+    /// Returns the lookups in progress.
+    pub(crate) fn flights(&self) -> &SingleFlight<LookupKey, LookupResult> {
+        self.flights.get_or_make(|| SingleFlight::new(2 * self.versions.width()))
     }
 
     /// Returns how full the slab of slots of this `kind` is, which has a limit.
     pub(crate) fn share(&self, kind: SlotKind) -> &Share {
-        let [entries, negatives] = self.shares.as_deref().expect("a cache with limits");
+        let shares = self.shares.as_deref().expect("a cache with limits");
         match kind {
-            SlotKind::Entry => entries,
-            SlotKind::Negative => negatives,
+            SlotKind::Entry => &shares.entries,
+            SlotKind::Negative => shares.negatives.get_or_make(|| Share::new(self.budget.negatives)),
         }
     }
 
@@ -376,11 +392,6 @@ impl SuperBlock {
     /// Returns whether a mount of it is in a namespace.
     pub(crate) fn is_shown(&self) -> bool {
         self.shown.load(Relaxed) != 0
-    }
-
-    /// Returns whether at most `mounts` mounts show it.
-    pub(crate) fn is_mounted_at_most(&self, mounts: usize) -> bool {
-        self.mounted.load(Relaxed) as usize <= mounts
     }
 
     /// Returns whether one of its dentries lies at this address. Examines all of them.
@@ -409,11 +420,7 @@ impl SuperBlock {
             answered_by_listing: self.listings.answered.load(Relaxed),
             table_bytes,
             buckets,
-            budget: self.shares.as_deref().map(|[entries, negatives]| Budget {
-                entries: entries.budget(),
-                negatives: negatives.budget(),
-                listings: self.listings.budget(),
-            }),
+            budget: self.is_evictable.then_some(self.budget),
             ..CacheStats::default()
         };
         self.for_each(|dentry| {

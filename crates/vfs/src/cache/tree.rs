@@ -16,7 +16,7 @@ use crate::base::rank::{Rank, Ranks};
 use crate::cache::fallback::Fallbacks;
 use crate::cache::mountpoints::Mountpoints;
 use crate::cache::observer::Observers;
-use crate::fs::{FsTraits, Opens};
+use crate::fs::{FileSystem, FsTraits, Opens};
 use crate::notify::Watches;
 use crate::record_lock::RecordLocks;
 use crate::slots::dentry::Dentry;
@@ -187,10 +187,11 @@ impl Tree {
         self.next_number.fetch_add(1, Relaxed)
     }
 
-    /// Notes the properties of a file system's calls: whether its
+    /// Returns the properties of a file system, and notes the properties of its calls: whether its
     /// [`flush`](crate::fs::FileSystem::flush) is called, and whether they may wait, can be
     /// cancelled, or check the caller.
-    pub(crate) fn note_calls(&self, traits: &FsTraits) {
+    pub(crate) fn traits_of(&self, fs: &dyn FileSystem) -> FsTraits {
+        let traits = fs.traits();
         let has_flushes = traits.opens == (Opens::Yes { flush: true });
         for (note, is_so) in [
             (&self.has_flushes, has_flushes),
@@ -203,29 +204,30 @@ impl Tree {
                 note.store(true, Relaxed);
             }
         }
+        traits
     }
 
     /// Returns whether there is, or was, a file system with flushes.
     pub(crate) fn has_flushes(&self) -> bool {
-        // Relaxed: as in `note_calls`.
+        // Relaxed: as in `traits_of`.
         self.has_flushes.load(Relaxed)
     }
 
     /// Returns whether there is, or was, a file system whose calls may wait.
     pub(crate) fn may_wait(&self) -> bool {
-        // Relaxed: as in `note_calls`.
+        // Relaxed: as in `traits_of`.
         self.may_wait.load(Relaxed)
     }
 
     /// Returns whether there is, or was, a file system whose calls can be cancelled.
     pub(crate) fn is_cancellable(&self) -> bool {
-        // Relaxed: as in `note_calls`.
+        // Relaxed: as in `traits_of`.
         self.is_cancellable.load(Relaxed)
     }
 
     /// Returns whether there is, or was, a file system that checks callers itself.
     pub(crate) fn checks_callers(&self) -> bool {
-        // Relaxed: as in `note_calls`.
+        // Relaxed: as in `traits_of`.
         self.checks_callers.load(Relaxed)
     }
 

@@ -21,7 +21,7 @@ use crate::fs::arguments::NewInode;
 #[derive(Debug, Default)]
 pub struct NextNames<'p> {
     path: &'p [u8],
-    answers: Vec<Option<NewInode>>,
+    pub(crate) answers: Vec<Option<NewInode>>,
 }
 
 impl<'p> NextNames<'p> {
@@ -45,11 +45,6 @@ impl<'p> NextNames<'p> {
     /// Adds answers that another thread got for the same names.
     pub(crate) fn extend(&mut self, answers: Vec<Option<NewInode>>) {
         self.answers.extend(answers);
-    }
-
-    /// Returns the answers, to move them.
-    pub(crate) fn into_answers(self) -> Vec<Option<NewInode>> {
-        self.answers
     }
 
     /// Returns the names, in order. One of them may lead to a symbolic link, a mount point or a

@@ -133,7 +133,7 @@ impl Request<'static> {
     /// [`Request::lent`] that outlives `cred`, which a context may replace.
     #[inline(always)]
     pub(crate) fn with(cred: &Credentials, timeout: Timeout, umask: u32) -> Self {
-        Self::new(cred, Groups::Shared(cred.shared_groups()), timeout.map(deadline_in), umask)
+        Self::new(cred, Groups::Shared(cred.groups.clone()), timeout.map(deadline_in), umask)
     }
 }
 

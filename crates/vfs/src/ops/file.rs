@@ -16,7 +16,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, MountFlags, OpenFlags};
 use crate::base::rank::Rank;
 use crate::cache::returned::{Files, PreAttrs};
-use crate::fs::{Open, OpenState, Opened, Position, Request, Written};
+use crate::fs::{Open, OpenState, Opened, Opens, Position, Request, Written};
 use crate::mount::place::PathRef;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first, set_attr_held};
@@ -304,7 +304,7 @@ fn report_opened(
     cred: &Credentials,
     timeout: Timeout,
 ) -> Result<Option<Box<Opened>>, Errno> {
-    if held.sb().reports_opens { opened_by_file_system(held, flags, cred, timeout) } else { Ok(None) }
+    if held.sb().opens != Opens::No { opened_by_file_system(held, flags, cred, timeout) } else { Ok(None) }
 }
 
 /// Calls the file system's `open`, if a regular file or a directory is opened, and not only a place.

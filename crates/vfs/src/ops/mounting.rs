@@ -11,6 +11,7 @@ use crate::mount::context::Context;
 use crate::mount::namespace::Namespace;
 use crate::mount::place::{Base, PathAt, PathRef, Place, climbs_to};
 use crate::mount::{Mount, Owned};
+use prim::atomic::Ordering::Relaxed;
 use prim::shared::PlainArc as Arc;
 use std::collections::BTreeMap;
 
@@ -311,7 +312,8 @@ impl Context {
         for mount in gone {
             let sb = &mount.sb;
             let mounts = gone.iter().filter(|other| Arc::ptr_eq(&other.sb, sb)).count();
-            if !sb.watches.is_idle() && sb.is_mounted_at_most(mounts) {
+            // Relaxed: a count by itself.
+            if !sb.watches.is_idle() && sb.mounted.load(Relaxed) as usize <= mounts {
                 sb.watches.unmounted(|key| sb.has_dentry(key));
             }
         }

@@ -76,8 +76,8 @@ impl Context {
         let new_last = Last::of(new.path);
         let plan = new_last.map(|new_last| Plan::new([old_last, new_last], flags));
         // Outside of the section its errors come in the right order.
-        let quick = plan.as_ref().filter(|plan| plan.is_of_names() && new.path.len() <= PATH_MAX);
-        let quick = quick.filter(|_| new.base.resolve.is_plain());
+        let quick = plan.as_ref().filter(|plan| plan.lasts.iter().all(|last| last.kind == LastKind::Normal));
+        let quick = quick.filter(|_| new.base.resolve.is_plain() && new.path.len() <= PATH_MAX);
         loop {
             let reached = self.parent_with(0, old.base, old.path, &old_last, |from| {
                 match quick.and_then(|plan| self.try_rename_here(from, new.base, plan)) {

@@ -34,7 +34,6 @@ use crate::base::packed_attr::{NO_BIRTH, PackedAttr, extra, sharded_extra};
 use crate::base::valid::Valid;
 use crate::slots::dentry::Dentry;
 use crate::slots::slot::{InSlot, Private, RcuBytes, first_line};
-use core::any::Any;
 use prim::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -377,11 +376,6 @@ impl Inode {
         }
     }
 
-    /// Gives a new inode, which no other thread sees yet, its file system's data.
-    pub(crate) fn begin_data(&self, data: Box<dyn Any + Send + Sync>) {
-        self.private.get_or_set(|| data);
-    }
-
     /// Drops the ACLs of a dead inode.
     pub(crate) fn clear_acl(&self, domain: &RcuDomain) {
         // Without the exchange as a rule. The inode is dead, so no thread sets one.
@@ -393,7 +387,7 @@ impl Inode {
     /// Returns whether it owns no memory.
     #[cfg(test)]
     pub(crate) fn owns_nothing(&self) -> bool {
-        self.private.is_none() && self.link_body.is_none() && self.acl.is_none()
+        self.private.get().is_none() && self.link_body.is_none() && self.acl.is_none()
     }
 
     pub(crate) fn is_alive(&self) -> bool {

@@ -161,11 +161,6 @@ impl Object {
         self.has(ObjectFlags::COMPLETE)
     }
 
-    #[inline(always)]
-    pub(crate) const fn pins_parent(self) -> bool {
-        self.has(ObjectFlags::PARENT_PINNED)
-    }
-
     /// Returns whether it is a mount point, in some namespace.
     #[inline(always)]
     pub(crate) const fn is_mountpoint(self) -> bool {

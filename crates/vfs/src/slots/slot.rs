@@ -45,7 +45,7 @@ mod recorded;
 
 pub(crate) use link::Link;
 pub(crate) use locked_dentry::{DetachedGuard, LockedDentry};
-pub(crate) use memory::SlotMemory;
+pub(crate) use memory::{Both, SlotMemory};
 pub(crate) use private::Private;
 pub(crate) use recorded::{recorded, recorded_before};
 

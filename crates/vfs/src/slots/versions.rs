@@ -16,7 +16,14 @@ use prim::atomic::{
 /// Counters of changes of directories, in the cache of a file system that keeps its own names. Directories
 /// share counters by hash, so a reader may see a change of another directory. 64 bits: a cached listing may lie for years
 /// before it is compared, so no number may come twice.
-pub(crate) struct Versions(Box<[Version]>);
+///
+/// If there are few, they lie side by side, since a tree may have thousands of such caches. Otherwise each has its own line, so that
+/// changes of other directories do not disturb its users.
+pub(crate) struct Versions {
+    words: Box<[AtomicU64]>,
+    /// Words of a counter, of which the first one counts.
+    stride: usize,
+}
 
 /// A counter of changes, in whose low [`EVICTION_BITS`] bits the directories that were evicted from
 /// the directory are counted: an answer about the entries of such a subdirectory may be older than
@@ -34,19 +41,20 @@ impl Moment {
 /// See [`Moment`].
 const EVICTION_BITS: u32 = 8;
 
-/// A counter apart from the others, so that changes of other directories do not disturb its users.
-#[derive(Default)]
-#[repr(align(64))]
-struct Version(AtomicU64);
-
 impl Versions {
     pub(crate) fn new(counters: usize) -> Self {
-        Self((0..counters).map(|_| Version::default()).collect())
+        let stride = if counters > 16 { 8 } else { 1 };
+        Self { words: (0..counters * stride).map(|_| AtomicU64::new(0)).collect(), stride }
+    }
+
+    /// Returns how many counters there are.
+    pub(crate) fn width(&self) -> usize {
+        self.words.len() / self.stride
     }
 
     fn counter(&self, dir: &Dentry) -> &AtomicU64 {
         let line = core::ptr::from_ref(dir) as usize >> 6;
-        &self.0[(line ^ line >> 8) & (self.0.len() - 1)].0
+        &self.words[((line ^ line >> 8) * self.stride) & (self.words.len() - 1)]
     }
 
     /// Returns the counter of the locked directory.
@@ -75,8 +83,8 @@ impl Versions {
     /// Counts a change in every directory.
     pub(crate) fn bump_all(&self) {
         // ORDERING: Release, as in `bump`.
-        for counter in self.0.iter() {
-            counter.0.fetch_add(1 << EVICTION_BITS, Release);
+        for counter in self.words.iter().step_by(self.stride) {
+            counter.fetch_add(1 << EVICTION_BITS, Release);
         }
     }
 }

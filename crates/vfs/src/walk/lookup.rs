@@ -220,7 +220,7 @@ impl<'a> Lookup<'a, '_> {
         // Where threads meet in a directory, lookups of different names must have no line in
         // common.
         let region = if sb.is_sharded_for_lookups(dir) { named.hash } else { at as u64 >> 6 };
-        let entered = sb.flights.enter((region, named.hash), is, key);
+        let entered = sb.flights().enter((region, named.hash), is, key);
         let entered = match entered {
             Entry::Lead(leader) if request.deadline.is_none() => {
                 let found = self.fetch(next, unknown, request);

@@ -240,7 +240,7 @@ impl<'a> WalkEnd<'a> {
         if self.held.is_some() || !self.object.is_hashed() {
             return None;
         }
-        let sharded_dirs: &'a ShardedDirs = self.sb().sharded_dirs.as_deref()?;
+        let sharded_dirs: &'a ShardedDirs = self.sb().sharded_dirs()?;
         let (lock, at) = sharded_dirs.enter(self.guard, self.dentry, self.seq, hash)?;
         self.pinned.set(true);
         Some((lock, sharded_dirs.names(at)))

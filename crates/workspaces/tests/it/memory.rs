@@ -13,9 +13,9 @@ fn resident() -> usize {
 
 /// It measures the memory of its process.
 #[test]
-fn an_idle_fork_with_its_mount_takes_less_than_36_kib() {
+fn an_idle_fork_with_its_mount_takes_less_than_18_kib() {
     const FORKS: usize = 1000;
-    if testkit::ran_alone("memory::an_idle_fork_with_its_mount_takes_less_than_36_kib") {
+    if testkit::ran_alone("memory::an_idle_fork_with_its_mount_takes_less_than_18_kib") {
         return;
     }
     let spaces = Workspaces::over(Vfs::new(ramfs::RamFs::new()).context(), true).unwrap();
@@ -24,5 +24,5 @@ fn an_idle_fork_with_its_mount_takes_less_than_36_kib() {
     let before = resident();
     (1..=FORKS).for_each(fork);
     let each = (resident() - before) / FORKS;
-    assert!(each < 36 << 10, "{each} bytes a fork");
+    assert!(each < 18 << 10, "{each} bytes a fork");
 }

@@ -85,7 +85,7 @@ pub struct Credentials {
     /// Group; new files get it.
     pub gid: u32,
     /// Supplementary groups; `None` if there are none.
-    groups: Option<Arc<[u32]>>,
+    pub(crate) groups: Option<Arc<[u32]>>,
     /// Capabilities.
     pub capabilities: Capabilities,
 }
@@ -109,11 +109,6 @@ impl Credentials {
     #[must_use]
     pub fn groups(&self) -> &[u32] {
         self.groups.as_deref().unwrap_or_default()
-    }
-
-    /// Returns the supplementary groups, for another holder.
-    pub(crate) fn shared_groups(&self) -> Option<Arc<[u32]>> {
-        self.groups.clone()
     }
 
     /// Returns whether `gid` is the group or one of the supplementary groups.

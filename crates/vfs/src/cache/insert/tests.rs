@@ -51,7 +51,7 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
     }
     let guard = tree.domain.read();
     let (mut looked, mut found) = (0, 0);
-    tree.slots().slabs[0].for_each(|dentry| {
+    tree.slots().slabs.entries.for_each(|dentry| {
         let Some(dir) = dentry.parent().filter(|_| dentry.object().is_hashed() && !core::ptr::eq(dentry, tree.root()))
         else {
             return;

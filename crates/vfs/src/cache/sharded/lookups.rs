@@ -71,12 +71,12 @@ impl ShardedDirs {
 impl SuperBlock {
     /// Returns the shards of names, if threads create and remove names with their locks.
     pub(crate) fn sharded_for_changes(&self) -> Option<&ShardedDirs> {
-        self.sharded_dirs.as_deref().filter(|_| !self.is_evictable)
+        self.sharded_dirs().filter(|_| !self.is_evictable)
     }
 
     /// Returns the shards of names, if threads look names up with their locks.
     fn sharded_for_lookups(&self) -> Option<&ShardedDirs> {
-        self.sharded_dirs.as_deref().filter(|_| self.is_evictable)
+        self.sharded_dirs().filter(|_| self.is_evictable)
     }
 
     /// References on sharded directories that are not in their counts.
@@ -112,14 +112,18 @@ impl SuperBlock {
 
     /// Locks the name with the hash `hash` in the directory `dir`, which the caller keeps, to look it up.
     pub(crate) fn lock_to_look_up<'a>(&'a self, dir: &'a Dentry, hash: u64) -> NameGuard<'a> {
-        let Some(sharded_dirs) = self.sharded_for_lookups() else { return self.lock_name(dir, hash, false) };
+        if !self.is_evictable {
+            return self.lock_name(dir, hash, false);
+        }
         if !self.shards_always()
             && dir.lock.is_free()
             && let Some(lock) = dir.lock.try_lock()
         {
             return NameGuard::new(self.ranks.taken(Rank::Directory, lock), None);
         }
-        if let Some(at) = sharded_dirs.shard_in(dir, hash) {
+        if let Some(sharded_dirs) = self.sharded_for_lookups()
+            && let Some(at) = sharded_dirs.shard_in(dir, hash)
+        {
             let ranked = self.ranks.acquire(Rank::Directory);
             let lock = self.ranks.take(Rank::Directory, sharded_dirs.lock_at(at));
             drop(ranked);

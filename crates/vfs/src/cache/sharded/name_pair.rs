@@ -30,11 +30,8 @@ impl SuperBlock {
     /// Locks the names with these hashes in the directory `dir`, which the caller holds. As for [`SuperBlock::lock_name`].
     pub(crate) fn lock_names<'a>(&'a self, dir: &'a Dentry, hashes: [u64; 2], waited: bool) -> NamePairGuard<'a> {
         let whole = |lock| NamePairGuard { names: [None, None], _locks: [Some(lock), None] };
-        let Some(sharded_dirs) = self.sharded_dirs.as_deref() else {
-            return whole(self.ranks.lock(Rank::Directory, &dir.lock));
-        };
-        let (lock, slot) = self.lock_or_shard(sharded_dirs, dir, waited);
-        let Some(slot) = slot else { return whole(self.ranks.taken(Rank::Directory, lock)) };
+        let (lock, slot) = self.lock_or_shard(dir, waited);
+        let Some((sharded_dirs, slot)) = slot else { return whole(self.ranks.taken(Rank::Directory, lock)) };
         let at = hashes.map(|hash| ShardAt { slot, shard: shard_of(hash) });
         let (low, high) = in_order(at);
         let first = self.ranks.take(Rank::Directory, sharded_dirs.lock_at(low));

@@ -50,7 +50,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         let (found, answers) = call.ask(args, |fs, request, (dir, name, path)| {
             let mut next = NextNames::of(path);
             let found = fs.lookup(request, dir, name, &mut next);
-            Ok((found, next.into_answers()))
+            Ok((found, next.answers))
         })?;
         next.extend(answers);
         found

@@ -5,7 +5,7 @@ use crate::base::attr::{S_IFDIR, S_IFMT, S_IFREG};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::Rank;
-use crate::fs::{Allocate, SeekFor, SetXattr};
+use crate::fs::{Allocate, Opens, SeekFor, SetXattr};
 use crate::mount::statvfs::StatVfs;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
@@ -102,7 +102,7 @@ impl OpenFile {
     /// Returns whether [`OpenFile::flush`] calls the file system.
     #[must_use]
     pub fn wants_flush(&self) -> bool {
-        self.opened.is_some() && self.held.sb().reports_closes && self.flags.can_write()
+        self.opened.is_some() && self.held.sb().opens == (Opens::Yes { flush: true }) && self.flags.can_write()
     }
 
     /// Returns the file of the host that holds the contents:

@@ -16,7 +16,7 @@ use crate::fs::Rename;
 use crate::mount::Mount;
 use crate::mount::place::above;
 use crate::ops::entry::{Caller, DirAt};
-use crate::ops::last_component::{Last, LastKind};
+use crate::ops::last_component::Last;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
 use crate::slots::shard::Names;
@@ -42,11 +42,6 @@ pub(super) struct Plan<'p> {
 impl<'p> Plan<'p> {
     pub(super) fn new(lasts: [Last<'p>; 2], flags: RenameFlags) -> Self {
         Self { lasts, flags, waited: Default::default(), is_whole: Cell::new(false) }
-    }
-
-    /// Returns whether both are names, and not `.` or the like.
-    pub(super) fn is_of_names(&self) -> bool {
-        self.lasts.iter().all(|last| last.kind == LastKind::Normal)
     }
 }
 

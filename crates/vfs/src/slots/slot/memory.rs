@@ -4,21 +4,33 @@
 
 use crate::slots::dentry::Dentry;
 use prim::shared::PlainArc as Arc;
-use sync::Slab;
+use sync::{OnceBox, Slab};
 
-/// The slabs of a superblock. A slot is borrowed from them, so it stays while the superblock does.
+/// The slabs of a superblock, of which a tree may have thousands. A slot is borrowed from them, so it stays while the superblock does.
 #[derive(Clone)]
 pub(crate) struct SlotMemory {
     /// The number of the file system: `st_dev`.
     pub(crate) dev: u64,
-    /// Of entries, and their inodes; of negative entries.
-    pub(crate) slabs: [Arc<Slab<Dentry>>; 2],
+    pub(crate) slabs: Arc<Both<Slab<Dentry>>>,
+}
+
+/// Of entries and their inodes; and of negative entries, made with the first one.
+pub(crate) struct Both<T: Send + Sync> {
+    pub(crate) entries: T,
+    pub(crate) negatives: OnceBox<T>,
+}
+
+impl<T: Send + Sync> Both<T> {
+    /// Returns those that exist.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        core::iter::once(&self.entries).chain(self.negatives.get())
+    }
 }
 
 impl SlotMemory {
     /// `is_first`: it may start with a huge page.
     pub(crate) fn new(dev: u64, is_first: bool) -> Self {
         let entries = if is_first { Slab::new() } else { Slab::small() };
-        Self { dev, slabs: [entries, Slab::small()].map(Arc::new) }
+        Self { dev, slabs: Arc::new(Both { entries, negatives: OnceBox::none() }) }
     }
 }
