@@ -21,6 +21,7 @@ pub mod path_walk;
 pub mod session;
 pub mod static_fs;
 pub mod tree;
+pub mod upper;
 
 /// The parser of listings, from its own sources: nothing else of its crate is needed.
 #[path = "../../crates/objectfs/src/bucket"]

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use testkit::{Counting, Counts};
 use vfs::{
-    Base, Context, Credentials, Errno, MountFlags, OpenFile, OpenFlags, PathRef, PathAt, RenameFlags, Resolve,
-    S_IFDIR, S_IFIFO, S_IFMT, SetAttr, SetXattr, UnmountFlags, Vfs,
+    Base, Context, Credentials, Errno, MountFlags, OpenFile, OpenFlags, PathAt, PathRef, RenameFlags, Resolve, S_IFDIR,
+    S_IFIFO, S_IFMT, SetAttr, SetXattr, UnmountFlags, Vfs,
 };
 
 /// One run does at most this many operations.

@@ -4,7 +4,10 @@
 //! returns the body of a link with the link, so no walk would call `read_link`.
 
 use crate::tree::{Kind, NODES, find};
-use vfs::{Attr, Errno, FileSystem, FsTraits, NameStore, OwnNames, Inode, NewInode, NextNames, Request, S_IFDIR, S_IFLNK, S_IFREG, Valid};
+use vfs::{
+    Attr, Errno, FileSystem, FsTraits, Inode, NameStore, NewInode, NextNames, OwnNames, Request, S_IFDIR, S_IFLNK,
+    S_IFREG, Valid,
+};
 
 /// A file system over the table of nodes. Its root is the node with this number.
 #[derive(Debug)]
@@ -36,7 +39,10 @@ impl FileSystem for StaticFs {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { names: NameStore::FileSystem(OwnNames { valid: Valid::For(0), ..OwnNames::default() }), ..FsTraits::default() }
+        FsTraits {
+            names: NameStore::FileSystem(OwnNames { valid: Valid::For(0), ..OwnNames::default() }),
+            ..FsTraits::default()
+        }
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
