@@ -20,10 +20,8 @@
 //!    once, and back by [`OnceBox::clear`] and drop alone.
 
 use core::ptr::null_mut;
-use prim::atomic::{
-    AtomicPtr,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use prim::atomic::AtomicPtr;
+use prim::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// See the [module documentation](self).
 ///

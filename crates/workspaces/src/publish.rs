@@ -22,13 +22,11 @@ pub(crate) use journal::STAGING;
 use crate::commit::{Commit, CommitOptions, Conflict, ConflictKind, Conflicts};
 use crate::diff::{changes, path_of};
 use crate::record::{Covered, Key, Node, Part, Record, Stamp, now_ns};
-use crate::rollback::{Stale, exchange};
+use crate::rollback::Stale;
 use crate::state::State;
 use crate::tree::Tree;
 use crate::undo::At;
 use crate::upper::event::Event;
-use crate::upper::replay::used_by;
-use crate::usage::Usage;
 use journal::{Attributes, Found, Path, Step, Target, found, join};
 use prim::atomic::Ordering::Relaxed;
 use resolve::resolve;
@@ -82,17 +80,10 @@ struct Plan<'p> {
 /// # Errors
 /// `EBUSY`: another commit runs, or was cut off; the base's.
 pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, Errno> {
-    let (stale, own, done, replaced) = {
+    let checked = resolve(state, options)?;
+    let (stale, done, replaced) = {
         let _closed = state.close();
-        let (mut tree, mut own) = (state.tree.lock().clone(), Vec::new());
-        if let Some(resolved) = resolve(state, &tree, options)? {
-            tree = resolved;
-            if !options.check_only {
-                let usage = Usage::new(state.usage.limits, used_by(&tree));
-                own = exchange(vec![state.replace(tree, usage)], false, None)?;
-                tree = state.tree.lock().clone();
-            }
-        }
+        let tree = checked.unwrap_or_else(|| state.tree.lock().clone());
         let done = changes(state, &tree, &state.origin())?;
         let mut plan = Plan::of(state, &tree, options)?;
         let target = plan.target;
@@ -100,7 +91,6 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
             return Ok(Commit::Conflicts(plan.conflicts.into_keys().collect()));
         }
         if options.check_only || (plan.names.is_empty() && plan.changed.is_empty()) {
-            own.iter().for_each(|stale| stale.mark(state));
             return Ok(Commit::Done(done));
         }
         target.begin()?;
@@ -126,9 +116,8 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
         let files = plan.changed.iter().map(|changed| changed.number);
         let replaced: Vec<u64> =
             files.filter(|number| tree.node(*number).is_some_and(|node| !node.attr.is_dir())).collect();
-        (stale, own, done, replaced)
+        (stale, done, replaced)
     };
-    own.iter().for_each(|stale| stale.mark(state));
     for other in state.shared.all().into_iter().filter(|other| other.id != state.id) {
         replaced.iter().for_each(|number| other.keep_name(*number));
         stale.mark(&other);

@@ -134,12 +134,8 @@ pub(crate) fn exchange(all: Vec<Exchange<'_>>, is_removal: bool, more: Option<Ev
     let used = all.iter().try_for_each(|one| one.state.usage.replace(one.used));
     let events = || all.iter().filter_map(|one| one.state.changed(&one.old, &one.new)).chain(more).collect();
     let logged = used.and_then(|()| all.first().map_or(Ok(()), |one| one.state.log(is_removal, events)));
-    if let Err(errno) = logged {
-        for (one, used) in all.iter().zip(before) {
-            one.state.usage.replace(used)?;
-        }
-        return Err(errno);
-    }
+    let restored = || all.iter().zip(before).try_for_each(|(one, used)| one.state.usage.replace(used));
+    logged.or_else(|errno| restored().and(Err(errno)))?;
     let done = |Exchange { state, old, new, stale, left, .. }| {
         state.hold_left(&old, &stale, left);
         *state.tree.lock() = new;

@@ -12,7 +12,7 @@ use crate::state::State;
 use crate::tree::Tree;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vfs::Errno;
+use vfs::{Errno, S_IFDIR};
 
 /// The place of a conflict.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -32,25 +32,29 @@ pub(crate) fn undone(
     conflicts: &Conflicts,
 ) -> Result<Option<Tree>, Errno> {
     let mut undo = Undo { state, side, origin, tree: side.clone() };
+    let are_undone = all(conflicts, |at| match at {
+        At::Name((dir, name)) => undo.name(*dir, name),
+        At::Contents(number) => undo.node(*number, |node, old| {
+            node.contents.clone_from(&old.contents);
+            (node.attr.size, node.attr.blocks, node.attr.mtime) = (old.attr.size, old.attr.blocks, old.attr.mtime);
+        }),
+        At::Rights(number) => undo.node(*number, |node, old| {
+            node.xattrs.clone_from(&old.xattrs);
+            (node.attr.mode, node.attr.uid, node.attr.gid) = (old.attr.mode, old.attr.uid, old.attr.gid);
+        }),
+    })?;
+    Ok(are_undone.then_some(undo.tree))
+}
+
+/// Calls `one` with each place, until it returns `false`. `false`: a conflict has no place, or `one` did.
+fn all(conflicts: &Conflicts, mut one: impl FnMut(&At) -> Result<bool, Errno>) -> Result<bool, Errno> {
     // Each place once: a file may have several conflicts.
     for at in conflicts.values().collect::<BTreeSet<_>>() {
-        let is_undone = match at {
-            Some(At::Name((dir, name))) => undo.name(*dir, name)?,
-            Some(At::Contents(number)) => undo.node(*number, |node, old| {
-                node.contents.clone_from(&old.contents);
-                (node.attr.size, node.attr.blocks, node.attr.mtime) = (old.attr.size, old.attr.blocks, old.attr.mtime);
-            })?,
-            Some(At::Rights(number)) => undo.node(*number, |node, old| {
-                node.xattrs.clone_from(&old.xattrs);
-                (node.attr.mode, node.attr.uid, node.attr.gid) = (old.attr.mode, old.attr.uid, old.attr.gid);
-            })?,
-            None => false,
-        };
-        if !is_undone {
-            return Ok(None);
+        if !at.as_ref().map_or(Ok(false), &mut one)? {
+            return Ok(false);
         }
     }
-    Ok(Some(undo.tree))
+    Ok(true)
 }
 
 /// Returns the tree of a fork of the trunk, with the files that the base has at the conflicts as those that its changes replace.
@@ -60,24 +64,19 @@ pub(crate) fn undone(
 /// The base's.
 pub(crate) fn accepted(state: &State, tree: &Tree, conflicts: &Conflicts) -> Result<Option<Tree>, Errno> {
     let mut new = tree.clone();
-    for at in conflicts.values().collect::<BTreeSet<_>>() {
-        let is_accepted = match at {
-            Some(At::Name((dir, name))) => accept_name(state, &mut new, (*dir, name))?,
-            Some(At::Contents(number) | At::Rights(number)) => accept_file(state, &mut new, *number)?,
-            None => false,
-        };
-        if !is_accepted {
-            return Ok(None);
-        }
-    }
-    Ok(Some(new))
+    let are_accepted = all(conflicts, |at| match at {
+        At::Name((dir, name)) => accept_name(state, &mut new, (*dir, name)),
+        At::Contents(number) | At::Rights(number) => accept_file(state, &mut new, *number),
+    })?;
+    Ok(are_accepted.then_some(new))
 }
 
-/// Notes the file of the base that has a name now. `false`: it is a directory.
+/// Notes the file of the base that has a name now. `false`: it is a directory, or the fork has a directory there.
 fn accept_name(state: &State, tree: &mut Tree, (dir, name): (u64, &[u8])) -> Result<bool, Errno> {
     let found = state.base_attr(tree, (dir, name))?;
     let covered = found.map(|attr| Covered::now(attr.ino));
     let record = match tree.name(dir, name) {
+        Some(Record::Entry(entry)) if entry.kind == S_IFDIR => return Ok(false),
         Some(Record::Entry(entry)) => Some(Record::Entry(Entry { covered, ..*entry })),
         _ => covered.map(Record::Whiteout),
     };

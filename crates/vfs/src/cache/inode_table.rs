@@ -38,7 +38,7 @@ impl Inodes {
     /// Returns the table of a file system that keeps its own names, or none. It begins with few buckets, and grows.
     pub(crate) fn new(domain: &RcuDomain, is_kept: bool, width: usize) -> Self {
         Self {
-            table: is_kept.then(|| Arc::new(InodeTable::new(domain, width.max(4), ()))),
+            table: is_kept.then(|| Arc::new(InodeTable::new(domain, 4 * width, ()))),
             doubles: AtomicBool::new(false),
             locks: (0..width).map(|_| Mutex::new(())).collect(),
         }

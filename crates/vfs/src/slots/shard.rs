@@ -149,7 +149,7 @@ pub(crate) fn add(word: &AtomicU32, by: u32) {
     word.store(word.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
-/// Returns the shard list of an entry: one for 32 slots side by side.
+/// Returns the shard list of an entry: one for 16 slots side by side, of which one thread takes all at a time.
 fn list_of(dentry: &Dentry) -> usize {
-    (core::ptr::from_ref(dentry) as usize >> 11) % WIDTH
+    (core::ptr::from_ref(dentry) as usize >> 10) % WIDTH
 }

@@ -14,7 +14,9 @@ pub(crate) struct SlotMemory {
     pub(crate) slabs: Arc<Both<Slab<Dentry>>>,
 }
 
-/// Of entries and their inodes; and of negative entries, made with the first one.
+/// Of entries and their inodes; and of negative entries, made with the first one. Alone on its lines: each lookup reads it, and
+/// its neighbours in memory may be written.
+#[repr(align(64))]
 pub(crate) struct Both<T: Send + Sync> {
     pub(crate) entries: T,
     pub(crate) negatives: OnceBox<T>,
