@@ -370,7 +370,8 @@ impl SuperBlock {
 
     /// Returns the lookups in progress.
     pub(crate) fn flights(&self) -> &SingleFlight<LookupKey, LookupResult> {
-        self.flights.get_or_make(|| SingleFlight::new(2 * self.versions.width()))
+        // One shard beside one counter, so that a model does not choose by an address; else two for each.
+        self.flights.get_or_make(|| SingleFlight::new(2 * self.versions.width() - self.versions.width() % 2))
     }
 
     /// Returns how full the slab of slots of this `kind` is, which has a limit.
