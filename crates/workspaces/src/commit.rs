@@ -234,7 +234,7 @@ impl<'m> Merge<'m> {
             }
         }
         for (dir, is_dir) in core::mem::take(&mut self.counted_twice) {
-            if self.merged.node(dir).is_some() {
+            if is_alive(&self.merged, dir) {
                 self.merged.count(dir, is_dir, 1)?;
             }
         }

@@ -77,6 +77,26 @@ fn sorted(mut lines: Vec<String>) -> Vec<String> {
 }
 
 #[test]
+fn a_directory_that_both_sides_removed_stays_removed_while_it_is_open() {
+    let (parent, ..) = family();
+    parent.context.mkdir(Base::CWD, b"/x", 0o755).expect("a directory");
+    parent.context.mkdir(Base::CWD, b"/x/y", 0o755).expect("a directory");
+    let fork = parent.fork();
+    let open = parent.context.open(Base::CWD, b"/x", OpenFlags::RDONLY, 0).expect("it exists");
+    for side in [&parent, &fork] {
+        side.context.rmdir(Base::CWD, b"/x/y").expect("it is empty");
+        side.context.rmdir(Base::CWD, b"/x").expect("it is empty");
+    }
+    assert_eq!(fork.commit().map(|_| ()), Ok(()));
+    let links = |path: &[u8]| parent.context.attr(Base::CWD, path, true).map(|attr| attr.nlink);
+    assert_eq!(parent.fork.changes().expect("changes"), [], "nothing is left of it");
+    assert_eq!(open.attr().map(|attr| attr.nlink), Ok(0));
+    drop(open);
+    assert_eq!(links(b"/x"), Err(Errno::ENOENT));
+    assert_eq!(links(b"/"), fork.context.attr(Base::CWD, b"/", true).map(|attr| attr.nlink));
+}
+
+#[test]
 #[allow(clippy::too_many_lines, reason = "a table")]
 fn a_conflict_changes_nothing_and_has_its_path_and_kind() {
     type Change = fn(&Context) -> Result<(), Errno>;
