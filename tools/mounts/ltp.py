@@ -4,7 +4,6 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 
 from mounts.machine import Skip, run, say
 from mounts.mount import Mount, workdir
@@ -62,11 +61,9 @@ def one(root, at, name, line):
     place.chmod(0o777)
     path = f"{root / 'testcases/bin'}:{os.environ['PATH']}"
     env = dict(os.environ, TMPDIR=str(place), PATH=path, LTPROOT=str(root), KCONFIG_SKIP_CHECK="1", LTP_COLORIZE_OUTPUT="0")
-    words = ["timeout", "-k", "3", "60", "sh", "-c", line]
-    done = subprocess.run(words, cwd=place, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    done = run(["timeout", "-k", "3", "60", "sh", "-c", line], 90, check=False, cwd=place, env=env)
     shutil.rmtree(place, ignore_errors=True)
-    said = (done.stdout + done.stderr).decode(errors="replace").splitlines()
-    failures = [text[:200] for text in said if re.search(r"\b(TFAIL|TBROK)\b", text)]
+    failures = [text[:200] for text in done.stdout.splitlines() if re.search(r"\b(TFAIL|TBROK)\b", text)]
     # Bits of the status: 1 failed, 2 broken; 4 a warning, 32 not for this machine.
     return failures or ([f"exit status {done.returncode}"] if done.returncode & ~(4 | 32) else [])
 

@@ -234,7 +234,6 @@ impl Mount {
         self.writers().read().this().count(-1);
     }
 
-    #[inline]
     fn writers(&self) -> &PerCpuRwLock<PerCpu<Writers>> {
         self.writers.get_or_make(|| PerCpuRwLock::new(PerCpu::sized(Writers::default, true)))
     }

@@ -15,12 +15,11 @@
 use crate::diff::{Change, changes, node_of, path_of};
 use crate::record::{Key, Node, Part, Record};
 use crate::rollback::exchange;
-use crate::state::{Parent, State, count, give_back};
+use crate::state::{Parent, State, count, give_back, used_by};
 use crate::store::Fork;
 use crate::tree::Tree;
 use crate::undo::{At, undone};
 use crate::upper::event::Event;
-use crate::upper::replay::used_by;
 use crate::usage::Usage;
 use core::fmt;
 use prim::atomic::Ordering::Relaxed;
@@ -138,7 +137,7 @@ fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<C
         // The pause of this fork covers the parent.
         let _closed = parent.gate.write();
         let (mut ours, origin, mut theirs) = (state.tree.lock().clone(), state.origin(), parent.tree.lock().clone());
-        let (mut used, mut undone_ours, mut before) = (parent.usage.now(), None, Conflicts::new());
+        let (mut used, mut before) = (parent.usage.now(), Conflicts::new());
         let (merged, usage) = loop {
             let usage = Usage::new(parent.usage.limits, used);
             let (merged, conflicts) = Merge::of(state, parent, (&ours, &origin, &theirs), &usage)?;
@@ -151,7 +150,7 @@ fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<C
             let side = if is_mine { &theirs } else { &ours };
             match if is_refused { None } else { undone(state, (side, &origin), &conflicts)? } {
                 Some(tree) if is_mine => (used, theirs) = (used_by(&tree), tree),
-                Some(tree) => (undone_ours, ours) = (Some(tree.clone()), tree),
+                Some(tree) => ours = tree,
                 None => return Ok(Commit::Conflicts(conflicts.into_keys().collect())),
             }
             before = conflicts;
@@ -162,10 +161,8 @@ fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<C
         }
         let settle = Event::Settle { fork: state.id, at: state.settled.load(Relaxed), is_new: true };
         let merged = parent.replace(merged, usage);
-        let ours = undone_ours.map(|tree| {
-            let usage = Usage::new(state.usage.limits, used_by(&tree));
-            state.replace(tree, usage)
-        });
+        let are_undone = !is_mine && !before.is_empty();
+        let ours = are_undone.then(|| state.replace_counted(ours));
         let stale = exchange([merged].into_iter().chain(ours).collect(), false, Some(settle))?;
         *state.origin.lock() = (state.tree.lock().clone(), state.usage.now());
         // The parent has the contents of this fork now.
@@ -309,10 +306,7 @@ impl<'m> Merge<'m> {
                 count(self.usage, &merged);
                 self.merged.set_node(number, Arc::new(merged));
             }
-            Err(kind) => {
-                let at = if kind == ConflictKind::Contents { At::Contents(number) } else { At::Rights(number) };
-                self.conflict(self.path(number), kind, Some(at));
-            }
+            Err(kind) => self.conflict(self.path(number), kind, Some(At::file(number, kind))),
         }
         Ok(())
     }

@@ -134,18 +134,6 @@ impl Lower {
     }
 }
 
-/// Reads until the buffer is full or the file ends. Returns the number of bytes.
-pub(crate) fn read_full(file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-    let mut done = 0;
-    while done < buf.len() {
-        match file.read_at(offset + done as u64, &mut buf[done..])? {
-            0 => break,
-            read => done += read,
-        }
-    }
-    Ok(done)
-}
-
 /// A file of the base, held, with a name that it has in the fork.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {

@@ -7,7 +7,6 @@
 //! # How it is locked
 //! A mutex around the counts, held for some instructions.
 
-use crate::lower::read_full;
 use crate::state::State;
 use std::sync::Arc;
 use vfs::{Errno, Open, OpenFile, OpenState, Opened, S_IFDIR, S_IFREG};
@@ -56,7 +55,7 @@ impl State {
 
     /// Reads bytes of the base for an open file.
     fn read_base(&self, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        read_full(file.state.get().ok_or(Errno::ESTALE)?, offset, buf)
+        file.state.get::<OpenFile>().ok_or(Errno::ESTALE)?.read_full_at(offset, buf)
     }
 
     /// Reads from an open file.

@@ -276,12 +276,8 @@ impl<'p> Plan<'p> {
         if attr.nlink == 0 {
             self.conflict(&path, ConflictKind::Removed, Some(At::Contents(number)));
         } else if Stamp::of(&attr) != *stamp {
-            let (kind, at) = if contents {
-                (ConflictKind::Contents, At::Contents(number))
-            } else {
-                (ConflictKind::Attributes, At::Rights(number))
-            };
-            self.conflict(&path, kind, Some(at));
+            let kind = if contents { ConflictKind::Contents } else { ConflictKind::Attributes };
+            self.conflict(&path, kind, Some(At::file(number, kind)));
         }
         self.check_rights(&path, node);
         self.stale.nodes.push(number);

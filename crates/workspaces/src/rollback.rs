@@ -11,7 +11,7 @@
 use crate::fork::forked;
 use crate::lower::Held;
 use crate::record::{Node, Part, Place, Record};
-use crate::state::{Closed, Snapshot, State, count};
+use crate::state::{Closed, Snapshot, State, count, used_by};
 use crate::tree::Tree;
 use crate::upper::event::Event;
 use crate::usage::Usage;
@@ -82,6 +82,12 @@ impl State {
         };
         stale.into_iter().for_each(|stale| stale.mark(self));
         Ok(())
+    }
+
+    /// As [`replace`](Self::replace), with the use of the tree counted anew.
+    pub(crate) fn replace_counted(&self, new: Tree) -> Exchange<'_> {
+        let usage = Usage::new(self.usage.limits, used_by(&new));
+        self.replace(new, usage)
     }
 
     /// Prepares another tree for the closed fork. Files that programs have open stay.

@@ -15,7 +15,7 @@ use crate::record::{Node, Record};
 use crate::tree::{Tree, Unchanged};
 use crate::upper::Upper;
 use crate::upper::event::{Event, Name};
-use crate::usage::Usage;
+use crate::usage::{ForkLimits, Usage};
 use core::cell::OnceCell;
 use core::fmt;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -367,6 +367,13 @@ impl State {
         };
         Ok((File::new(epoch, from, contents), Some(before)))
     }
+}
+
+/// Returns the use of a tree, counted anew.
+pub(crate) fn used_by(tree: &Tree) -> (u64, u64) {
+    let usage = Usage::new(ForkLimits::default(), (tree.bytes, 0));
+    tree.nodes().for_each(|node| count(&usage, node));
+    usage.now()
 }
 
 /// Counts the pages and the inode of a node.

@@ -5,7 +5,7 @@
 //! so the other side's change is the only one. A name returns only if that concerns no other name: its files, before and now,
 //! have one link each, and are not directories.
 
-use crate::commit::Conflicts;
+use crate::commit::{ConflictKind, Conflicts};
 use crate::diff::node_of;
 use crate::record::{Covered, Entry, Node, Place, Record, Stamp};
 use crate::state::State;
@@ -20,6 +20,13 @@ pub(crate) enum At {
     Name(Place),
     Contents(u64),
     Rights(u64),
+}
+
+impl At {
+    /// Returns the place of a conflict of a file's contents, or of its attributes.
+    pub(crate) fn file(number: u64, kind: ConflictKind) -> Self {
+        if kind == ConflictKind::Contents { Self::Contents(number) } else { Self::Rights(number) }
+    }
 }
 
 /// Returns the tree of one side without its changes at the conflicts. `None`: the conflicts must be reported.

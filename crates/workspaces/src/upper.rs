@@ -21,7 +21,7 @@ pub(crate) mod event;
 mod image;
 mod log;
 mod open;
-pub(crate) mod replay;
+mod replay;
 pub(crate) mod slots;
 
 use crate::background::Joined;

@@ -271,16 +271,7 @@ impl Session {
     /// # Errors
     /// `EBADF`; the file system's errors.
     pub fn read(&self, node: u64, handle: u64, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        self.with_file(node, handle, OpenFlags::RDONLY, |file| {
-            let mut done = 0;
-            while done < buf.len() {
-                match file.read_at(offset + done as u64, &mut buf[done..])? {
-                    0 => break,
-                    read => done += read,
-                }
-            }
-            Ok(done)
-        })
+        self.with_file(node, handle, OpenFlags::RDONLY, |file| file.read_full_at(offset, buf))
     }
 
     /// WRITE: writes `data` at `offset`. Returns the number of bytes, less than `data.len()` only

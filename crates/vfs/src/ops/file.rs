@@ -154,6 +154,21 @@ impl OpenFile {
         Ok(read)
     }
 
+    /// Reads from `offset` on until `buf` is full or the file ends. Returns the number of bytes.
+    ///
+    /// # Errors
+    /// The errors of [`OpenFile::read_at`], also after some bytes.
+    pub fn read_full_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.read_at(offset + done as u64, &mut buf[done..])? {
+                0 => break,
+                read => done += read,
+            }
+        }
+        Ok(done)
+    }
+
     /// Writes at `offset`, or at the end if the file was opened to append: `pwrite(2)`. Returns the bytes
     /// written and the position after them. With `SYNC` or `DSYNC`, returns when they are in permanent storage.
     ///

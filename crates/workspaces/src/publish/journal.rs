@@ -15,7 +15,7 @@
 //! # What it is not
 //! Isolation: another program may see some of the steps before others.
 
-use crate::lower::{Lower, read_full};
+use crate::lower::Lower;
 use crate::record::Xattrs;
 use crate::store::Fork;
 use serde::{Deserialize, Serialize};
@@ -276,7 +276,7 @@ impl<'t> Target<'t> {
     fn read(self, name: &[u8]) -> Result<Vec<Step>, Errno> {
         let file = self.open(&join(STAGING, name), OpenFlags::RDONLY)?;
         let mut bytes = vec![0; usize::try_from(file.attr()?.size).map_err(|_| Errno::EFBIG)?];
-        read_full(&file, 0, &mut bytes)?;
+        file.read_full_at(0, &mut bytes)?;
         postcard::from_bytes(&bytes).map_err(|_| Errno::EIO)
     }
 

@@ -6,8 +6,6 @@ use crate::rollback::exchange;
 use crate::state::State;
 use crate::tree::Tree;
 use crate::undo::{accepted, undone};
-use crate::upper::replay::used_by;
-use crate::usage::Usage;
 use vfs::Errno;
 
 /// Gives the fork a tree without conflicts, if the options decide them all. Only to check, returns this tree instead.
@@ -24,8 +22,7 @@ pub(super) fn resolve(state: &State, options: CommitOptions) -> Result<Option<Tr
             Some(tree) if !options.check_only => tree,
             checked => return Ok(checked),
         };
-        let usage = Usage::new(state.usage.limits, used_by(&tree));
-        exchange(vec![state.replace(tree, usage)], false, None)?
+        exchange(vec![state.replace_counted(tree)], false, None)?
     };
     stale.iter().for_each(|stale| stale.mark(state));
     Ok(None)

@@ -3,12 +3,12 @@
 use super::event::{Event, Name};
 use super::image::{numbers, paths, sync_dir, take, write as write_image};
 use super::log::{Log, read};
-use super::replay::{Replay, SavedFork, used_by};
+use super::replay::{Replay, SavedFork};
 use super::slots::Slots;
 use super::{Upper, Writing, errno, open_file};
 use crate::lower::Lower;
 use crate::page::Pages;
-use crate::state::{Parent, Shared, State};
+use crate::state::{Parent, Shared, State, used_by};
 use crate::usage::Usage;
 use parking_lot::Mutex;
 use prim::atomic::Ordering::Relaxed;

@@ -10,9 +10,8 @@ use crate::contents::{Contents, File};
 use crate::lower::Lower;
 use crate::page::Page;
 use crate::record::{MADE, Node, Record, Stamp};
-use crate::state::count;
 use crate::tree::Tree;
-use crate::usage::{ForkLimits, Usage};
+use crate::usage::ForkLimits;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use vfs::PathRef;
@@ -183,11 +182,4 @@ fn claim(pages: &mut HashMap<u64, Weak<Page>>, slots: &Arc<Slots>, number: u64) 
     let page = Arc::new(Page::Disk(slots.claim(number)));
     pages.insert(number, Arc::downgrade(&page));
     page
-}
-
-/// Returns the use of a tree.
-pub(crate) fn used_by(tree: &Tree) -> (u64, u64) {
-    let usage = Usage::new(ForkLimits::default(), (tree.bytes, 0));
-    tree.nodes().for_each(|node| count(&usage, node));
-    usage.now()
 }

@@ -121,7 +121,7 @@ impl SuperBlock {
         {
             return NameGuard::new(self.ranks.taken(Rank::Directory, lock), None);
         }
-        if let Some(sharded_dirs) = self.sharded_for_lookups()
+        if let Some(sharded_dirs) = self.sharded_dirs()
             && let Some(at) = sharded_dirs.shard_in(dir, hash)
         {
             let ranked = self.ranks.acquire(Rank::Directory);
