@@ -18,11 +18,14 @@ import subprocess
 import tempfile
 import time
 
-from mounts.machine import need_program, run, say, wait_for
+from mounts.machine import Skip, need_program, run, say, wait_for
 from mounts.peers import TOOLS, lightfoot, null_fs, passthrough_hp, passthrough_hp_of
 
 # What a daemon may have open: passthrough_hp holds a descriptor for each name that the kernel knows.
 MAX_OPEN = 1 << 20
+
+# File systems in a file, by the package that makes them.
+IN_A_FILE = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
 
 _workdir = None
 _mounts = []
@@ -88,10 +91,10 @@ def as_user(uid):
 class Mount:
     """A directory under test: `dir`; `backing`, the directory that it mirrors (None for others); `pid` of the daemon, or None."""
 
-    def __init__(self, kind, options="", name=None, command=None, mountpoint=None, owner=None):
+    def __init__(self, kind, options="", name=None, command=None, mountpoint=None, owner=None, lower=None):
         """`kind` is one of those in runner.py, or `custom` with a `command`: words with {source} and {mountpoint}, run in the
         foreground. `options` go to lightfoot's -o. `mountpoint` is a directory in place of ours; `owner` is the user who owns it
-        and the mirrored directory."""
+        and the mirrored directory. `lower` is the lower directory of an overlay, which otherwise has an empty one."""
         self.name = name or kind
         place, _, kind = kind.rpartition("/")
         self.kind, _, own = kind.partition(":")
@@ -102,12 +105,12 @@ class Mount:
         # Short: the path of a socket below it must fit into 108 bytes.
         self.base = workdir() / str(next(_numbers))
         self.dir = self.mountpoint = pathlib.Path(mountpoint) if mountpoint else self.base / "m"
-        self.command, self.owner, self.log = command, owner, self.base / "log"
+        self.command, self.owner, self.log, self.lower = command, owner, self.base / "log", lower
         self.backing, self.daemon, self.own_mount, self.on_disk = None, None, None, None
         self.base.mkdir()
         _mounts.append(self)
         self.dir.mkdir(exist_ok=mountpoint is not None)
-        if self.kind in ("disk", "tmpfs"):
+        if self.kind in ("disk", "tmpfs", "overlay", *IN_A_FILE):
             self._show(self.dir, self.kind)
             return
         if self.kind.startswith("passthrough_hp") or self.kind in ("bindfs", "lightfoot-host") or "{source}" in str(command):
@@ -124,15 +127,35 @@ class Mount:
         self.up()
 
     def _show(self, at, kind):
-        """Shows at `at`, whose path is short, a tmpfs, or a directory beside what was built, whose path may be long."""
+        """Shows at `at`, whose path is short, a file system, or a directory beside what was built, whose path may be long."""
         if kind == "tmpfs":
             # As the machine's /tmp has it, for tests that other users run.
             run(["mount", "-t", "tmpfs", "-o", "size=70%,nr_inodes=4m,mode=0777", "lightfoot-test", at], 20)
+        elif kind == "overlay":
+            layers = {"lowerdir": self.lower or self.base / "lower", "upperdir": self.base / "upper", "workdir": self.base / "work"}
+            for layer in layers.values():
+                layer.mkdir(exist_ok=True)
+            self._try_mount(["-t", "overlay", "-o", ",".join(f"{name}={path}" for name, path in layers.items()), "lightfoot-test", at])
+        elif kind in IN_A_FILE:
+            need_program(f"mkfs.{kind}", IN_A_FILE[kind])
+            image = self.base / "image"
+            with open(image, "wb") as file:
+                file.truncate(4 << 30)
+            run([f"mkfs.{kind}", "-q", image], 60)
+            self._try_mount(["-t", kind, "-o", "loop", image, at])
+            at.chmod(0o777)
         else:
             self.on_disk = TOOLS / "disk" / f"{os.getpid()}-{self.base.name}"
             self.on_disk.mkdir(parents=True)
             run(["mount", "--bind", self.on_disk, at], 20)
         self.own_mount = at
+
+    def _try_mount(self, words):
+        """Mounts a file system that the kernel may lack, or without the loop device that it needs."""
+        done = run(["mount", *words], 20, check=False)
+        if done.returncode != 0:
+            self.down()
+            raise Skip(f"no {self.name}: {done.stdout.strip()}")
 
     def words(self):
         """The command of the daemon, in the foreground."""

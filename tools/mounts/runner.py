@@ -22,10 +22,11 @@ COMMANDS = {}
 EPILOG = """$LIGHTFOOT names the binary; without it, `cargo build --release` makes one. $LIGHTFOOT_OPTIONS are further
 options for each `lightfoot mount -o`, $FUSE_WORKDIR is where to mount (/tmp).
 
-KIND is tmpfs, disk, passthrough_hp (libfuse's example, of Debian 12), passthrough_hp-new (of Debian 13, with the kernel's
-passthrough), bindfs, null (a file system that does nothing), lightfoot-ram or lightfoot-host (a directory). It may have options:
-lightfoot-host:exclusive+threads=2 is `-o exclusive,threads=2`; `fork` among them is a fork of the tree. Mirrored directories lie on a
-tmpfs; disk/KIND has its own on the disk of the target directory. Lightfoot's mounts are made with allow_other,suid,dev, as tmpfs has them."""
+KIND is tmpfs, disk, ext4, xfs, btrfs (in a file), overlay, passthrough_hp (libfuse's example, of Debian 12), passthrough_hp-new
+(of Debian 13, with the kernel's passthrough), bindfs, null (a file system that does nothing), lightfoot-ram or lightfoot-host (a
+directory). It may have options: lightfoot-host:exclusive+threads=2 is `-o exclusive,threads=2`; `fork` among them is a fork of the
+tree. Mirrored directories lie on a tmpfs; disk/KIND has its own on the disk of the target directory, xfs/KIND on XFS. Lightfoot's
+mounts are made with allow_other,suid,dev, as tmpfs has them."""
 
 
 def description(error):
