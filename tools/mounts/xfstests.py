@@ -1,5 +1,7 @@
 """`xfstests`: the tests of that suite for all file systems (`generic`) that need no device. Not a program."""
 
+import concurrent.futures
+import contextlib
 import os
 import pathlib
 import pwd
@@ -12,8 +14,6 @@ from mounts.peers import lightfoot
 from mounts.runner import JSON, OPTIONS, argument, command, on
 
 LIMIT_S = 60
-# The helper that mount(8) runs for the subtype.
-HELPER = pathlib.Path("/sbin/mount.fuse.lightfoot-xfstests")
 # Tests with a second file system, or with a device that the first is on.
 ELSEWHERE = re.compile(r"_require_(scratch|block_device|dm_|scsi_debug|local_device|log|extra_fs)")
 
@@ -48,8 +48,10 @@ class Place:
     """A file system that the suite mounts and unmounts by itself, at `at`."""
 
     def __init__(self, kind, options):
-        self.kind, self.mount = kind, Mount(kind, options)
+        self.is_cut_off, self.mount = False, Mount(kind, options)
         self.at, self.base = self.mount.dir, self.mount.base
+        # The program that mount(8) runs for the subtype.
+        self.helper = pathlib.Path(f"/sbin/mount.fuse.lightfoot-xfstests-{os.getpid()}-{self.base.name}")
         settings = {"TEST_DIR": self.at, "RESULT_BASE": self.base / "results"}
         if kind == "tmpfs":
             # The suite gives it this name where it has no second file system.
@@ -59,17 +61,20 @@ class Place:
             if self.mount.kind != "lightfoot-host":
                 raise Unsupported("a tree in memory is empty after each mount, and the suite mounts often")
             self.mount.unmount_daemon()
-            self.helper()
+            # The suite unmounts by this name, which must not be a path.
+            name = self.helper.suffix[1:]
+            self.mount.options = ",".join(filter(None, (self.mount.options, f"fsname={name}")))
+            self.write_helper()
             # The suite compares the type that df prints with `fuse`.
             df = self.base / "df"
             df.write_text('#!/bin/sh\ndf -T -P "$@" | sed s/fuse.lightfoot/fuse/\n')
             df.chmod(0o755)
-            settings |= {"FSTYP": "fuse", "FUSE_SUBTYP": ".lightfoot-xfstests", "DF_PROG": df, "TEST_DEV": self.mount.source,
-                         "TEST_DIR": self.at}
+            settings |= {"FSTYP": "fuse", "FUSE_SUBTYP": self.helper.suffix, "DF_PROG": df,
+                         "TEST_DEV": name, "TEST_DIR": self.at}
         self.config = self.base / "config"
         self.config.write_text("".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in settings.items()))
 
-    def helper(self):
+    def write_helper(self):
         """Writes the program that mounts. A fork is shown as a mount of its own, and its changes stay from one to the next."""
         words = [*self.mount.words(), "--daemon"]
         # The daemon of the last mount may need a moment to end.
@@ -80,8 +85,8 @@ class Place:
             self.at.mkdir()
             words += ["--upper", str(upper)]
             script += f"test -d {tree}/w/f || {lightfoot()} fork {tree} f\nmount --bind {tree}/w/f {self.at} && umount -l {tree}\n"
-        HELPER.write_text("#!/bin/sh\n" + script.replace("{mount}", shlex.join(words)))
-        HELPER.chmod(0o755)
+        self.helper.write_text("#!/bin/sh\n" + script.replace("{mount}", shlex.join(words)))
+        self.helper.chmod(0o755)
 
     def one(self, tree, number):
         """(result, why) of one test: `ok`, `not run` or `failed`."""
@@ -97,7 +102,7 @@ class Place:
         return ("ok", "") if "Passed all" in text else ("failed", "\n".join(text.splitlines()[3:40]))
 
     def results(self, tree, tests):
-        return {number: self.one(tree, number) for number in tests}
+        return {number: self.one(tree, number) for number in tests if not self.is_cut_off}
 
     def __enter__(self):
         return self
@@ -105,7 +110,7 @@ class Place:
     def __exit__(self, *_):
         while is_mounted(self.at):
             run(["umount", "-l", self.at])
-        HELPER.unlink(missing_ok=True)
+        self.helper.unlink(missing_ok=True)
         self.mount.down()
 
 
@@ -119,7 +124,20 @@ def counts(results):
     return f"{words.count('ok')} pass, {words.count('failed')} fail, {words.count('not run')} are not run of {len(words)}"
 
 
-@command("xfstests", "25 minutes, and 3 for the first build", on("lightfoot-host,lightfoot-host:fork"),
+def report(kind, results, expected, verdict):
+    failed = {number for number, (result, _) in results.items() if result == "failed" and expected[number][0] != "failed"}
+    known = {number for number in failed if reason(kind, number)}
+    for number in sorted(failed - known):
+        verdict.fail(f"{kind}: generic/{number} (tmpfs: {expected[number][0]}): {results[number][1]}")
+    verdict.ok(f"{kind}: no other test fails that does not on tmpfs", len(results) - len(failed))
+    for number in sorted(known):
+        verdict.skip(f"{kind}: generic/{number}: {reason(kind, number)}")
+    for number, (result, why) in sorted(results.items()):
+        if result == "not run" and expected[number][0] == "ok":
+            say(f"  {kind}: generic/{number} is not run: {why}")
+
+
+@command("xfstests", "10 minutes, and 3 for the first build", on("lightfoot-host,lightfoot-host:fork"),
          argument("--tree", "", "a clone of xfstests"), argument("--tests", "", "only these: 001,002", metavar="NUMBERS"), OPTIONS, JSON)
 def xfstests(options, verdict):
     """Runs the quick tests of xfstests for all file systems (`generic`), with tmpfs beside: one that passes there must pass here.
@@ -130,21 +148,18 @@ def xfstests(options, verdict):
     tree = pathlib.Path(options.tree or "/none").resolve()
     need_suite(tree)
     tests = list(chosen(tree, set(filter(None, options.tests.split(",")))))
-    found = {}
-    for kind in ["tmpfs", *options.on.split(",")]:
-        with verdict.catch(kind), Place(kind, options.options) as place:
-            found[kind] = place.results(tree, tests)
-            say(f"{kind}: {counts(found[kind])}")
-    expected = found.pop("tmpfs")
+    with contextlib.ExitStack() as undo:
+        places = {kind: undo.enter_context(Place(kind, options.options)) for kind in ["tmpfs", *options.on.split(",")]}
+        # At once: most tests wait for something.
+        with concurrent.futures.ThreadPoolExecutor(len(places)) as pool:
+            try:
+                found = dict(zip(places, pool.map(lambda place: place.results(tree, tests), places.values())))
+            except BaseException:  # A signal, too: no further tests.
+                for place in places.values():
+                    place.is_cut_off = True
+                raise
     for kind, results in found.items():
-        failed = {number for number, (result, _) in results.items() if result == "failed" and expected[number][0] != "failed"}
-        known = {number for number in failed if reason(kind, number)}
-        for number in sorted(failed - known):
-            verdict.fail(f"{kind}: generic/{number} (tmpfs: {expected[number][0]}): {results[number][1]}")
-        verdict.ok(f"{kind}: {counts(results)}", len(tests) - len(failed))
-        for number in sorted(known):
-            verdict.skip(f"{kind}: generic/{number}: {reason(kind, number)}")
-        for number, (result, why) in sorted(results.items()):
-            if result == "not run" and expected[number][0] == "ok":
-                say(f"  {kind}: generic/{number} is not run: {why}")
-    return {"results": {"tmpfs": expected, **found}}
+        say(f"{kind}: {counts(results)}")
+        if kind != "tmpfs":
+            report(kind, results, found["tmpfs"], verdict)
+    return {"results": found}
