@@ -18,7 +18,7 @@ LIMIT_S = 60
 ELSEWHERE = re.compile(r"_require_(scratch|block_device|dm_|scsi_debug|local_device|log|extra_fs)")
 
 # Tests that cannot pass in a mount, with the reason.
-WITHOUT = {}
+WITHOUT = {"424": "the kernel takes no flags of inodes (chattr) from a FUSE server for statx"}
 WITHOUT_IN_FORKS = {}
 
 
