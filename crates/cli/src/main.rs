@@ -28,6 +28,7 @@ mod manual;
 mod mount;
 mod options;
 mod output;
+mod paragraph;
 mod signals;
 mod source;
 mod stats;

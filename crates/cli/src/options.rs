@@ -8,7 +8,6 @@
 //! The meaning of a setting: that belongs to the mount and to the sources, which read [`Settings`].
 
 mod listing;
-mod object_settings;
 mod row;
 mod table;
 mod values;
@@ -20,8 +19,8 @@ pub(crate) use values::number;
 use fuse::{Checks, MountOptions, Ttls};
 use hostfs::{HostAcls, MountPoints, Ownership, Revalidate};
 use lightfoot::{MountFlags, RamLimits, RamOptions, UserLimits};
-use object_settings::ObjectSettings;
-use row::{Form, Row};
+use objectfs::ObjectOptions;
+use row::Form;
 use std::fmt;
 use std::time::Duration;
 use table::rows;
@@ -49,7 +48,10 @@ pub(crate) struct Settings {
     /// A directory.
     pub(crate) host: HostSettings,
     /// An object store.
-    pub(crate) objects: ObjectSettings,
+    pub(crate) objects: ObjectOptions,
+    /// The URL of the server of the object store.
+    pub(crate) endpoint: Option<String>,
+    pub(crate) region: Option<String>,
     /// Flags of the source's mount.
     pub(crate) flags: MountFlags,
     /// The limit of the source's caches.
@@ -164,12 +166,12 @@ impl Settings {
         if is_on_command_line && is_ignored(name) {
             return Ok(());
         }
-        let named: Vec<&'static Row> = rows().filter(|row| row.has_name(name)).collect();
-        let Some(row) = named.iter().find(|row| row.valid.iter().any(|&owner| place.allows(owner))) else {
+        let named: Vec<_> = rows().filter(|(_, row)| row.has_name(name)).collect();
+        let Some((_, row)) = named.iter().find(|(valid, _)| valid.iter().any(|&owner| place.allows(owner))) else {
             let not_offered = NOT_OFFERED.iter().find(|(known, _)| *known == name);
             return Err(match named.first() {
                 None if let Some((_, why)) = not_offered => OptionError::NotOffered { option: option.into(), why },
-                Some(row) => OptionError::Misplaced { option: option.into(), place, valid: row.valid },
+                Some((valid, _)) => OptionError::Misplaced { option: option.into(), place, valid },
                 None => OptionError::Unknown { option: option.into(), near: near(name) },
             });
         };
@@ -254,7 +256,7 @@ fn is_ignored(name: &str) -> bool {
 fn near(name: &str) -> Vec<&'static str> {
     let is_part = |known: &str| name.len() > 2 && (known.contains(name) || known.len() > 3 && name.contains(known));
     let far = |known: &str| if is_part(known) { 1 } else { distance(name.as_bytes(), known.as_bytes()) };
-    let all = rows().flat_map(Row::names).chain(IGNORED.split(' '));
+    let all = rows().flat_map(|(_, row)| row.names()).chain(IGNORED.split(' '));
     let near = all.map(|known| (far(known), known.len().abs_diff(name.len()), known));
     let mut near: Vec<_> = near.filter(|&(far, _, known)| far <= 1 + known.len() / 4).collect();
     near.sort_unstable();
@@ -307,7 +309,8 @@ mod tests {
     #[test]
     fn options_of_one_owner_have_different_names() {
         for owner in [Owner::Mount, Owner::Ram, Owner::Directory, Owner::Objects] {
-            let mut names: Vec<_> = rows().filter(|row| row.valid.contains(&owner)).flat_map(Row::names).collect();
+            let of_owner = rows().filter(|(valid, _)| valid.contains(&owner));
+            let mut names: Vec<_> = of_owner.flat_map(|(_, row)| row.names()).collect();
             let count = names.len();
             names.sort_unstable();
             names.dedup();
@@ -317,10 +320,10 @@ mod tests {
 
     #[test]
     fn every_example_can_be_used() {
-        for row in rows() {
+        for (valid, row) in rows() {
             let Form::Value { example, .. } = row.form else { continue };
             for example in example.split(" or ") {
-                let place = match row.valid[0] {
+                let place = match valid[0] {
                     Owner::Mount => Place::CommandLine(None),
                     owner => Place::Source(owner),
                 };

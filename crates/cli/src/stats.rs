@@ -51,8 +51,8 @@ pub(crate) enum StatsError {
     Output(#[from] OutputError),
 
     /// The terminal cannot be used.
-    #[error("terminal: {0} (--once and pipes print plain text)")]
-    Terminal(Reason),
+    #[error("terminal: {} (--once and pipes print plain text)", Reason::from(.0))]
+    Terminal(#[from] io::Error),
 
     /// A signal of this number ended it.
     #[error("ended by signal {0}")]
@@ -61,12 +61,6 @@ pub(crate) enum StatsError {
     /// A thread panicked, which was reported.
     #[error("it panicked")]
     Panicked,
-}
-
-impl StatsError {
-    fn terminal(error: io::Error) -> Self {
-        Self::Terminal(error.into())
-    }
 }
 
 impl CommandError for StatsError {

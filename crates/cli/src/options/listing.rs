@@ -1,10 +1,8 @@
 //! The table of options as text: for `--help` and the manual page, and as a table of Markdown for the document.
 
-use super::row::{Owner, Row};
-use super::table::rows;
-
-/// Width of a terminal that shows `--help`.
-const COLUMNS: usize = 80;
+use super::row::Row;
+use super::table::SECTIONS;
+use crate::paragraph;
 
 /// Spaces before the effect of an option.
 const INDENT: usize = 10;
@@ -18,25 +16,10 @@ systemd are ignored, such as defaults, noauto, nofail, _netdev and x-...
 
 /// Returns the options under headings.
 pub(crate) fn help() -> String {
-    let sections: [(&str, &[Owner]); 7] = [
-        ("Options of the mount (-o)", &[Owner::Mount]),
-        (
-            "Options of the mount, of a directory and of s3: (-o, [[mount]])",
-            &[Owner::Mount, Owner::Directory, Owner::Objects],
-        ),
-        (
-            "Options of the mount and of all sources (-o, ram:, [[mount]])",
-            &[Owner::Mount, Owner::Ram, Owner::Directory, Owner::Objects],
-        ),
-        ("Options of ram: and of a directory (-o, ram:, [[mount]])", &[Owner::Ram, Owner::Directory]),
-        ("Options of ram: (-o, ram:, [[mount]])", &[Owner::Ram]),
-        ("Options of a directory (-o, [[mount]])", &[Owner::Directory]),
-        ("Options of s3: (-o, [[mount]])", &[Owner::Objects]),
-    ];
     let mut text = String::new();
-    for (heading, valid) in sections {
-        text += &format!("{heading}:\n");
-        rows().filter(|row| row.valid == valid).for_each(|row| text += &entry(row));
+    for section in &SECTIONS {
+        text += &format!("{}:\n", section.heading);
+        section.rows.iter().for_each(|row| text += &entry(row));
         text.push('\n');
     }
     text + NOTES
@@ -44,28 +27,17 @@ pub(crate) fn help() -> String {
 
 fn entry(row: &Row) -> String {
     let default = if row.default.is_empty() { String::new() } else { format!(" [default: {}]", row.default) };
-    format!("  {}\n{}", row.usage(", "), filled(&format!("{}{default}", row.help)))
-}
-
-/// Returns `text` in lines of the terminal's width, indented.
-fn filled(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let used = lines.last().map_or(0, |line| line.chars().count());
-        if used > 0 && INDENT + used + 1 + word.chars().count() > COLUMNS {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            *line += if line.is_empty() { "" } else { " " };
-            *line += word;
-        }
-    }
-    lines.iter().map(|line| format!("{:INDENT$}{line}\n", "")).collect()
+    let effect = paragraph::lines(format!("{}{default}", row.help).split(' ').map(String::from), INDENT);
+    let effect: String = effect.iter().map(|line| format!("{:INDENT$}{line}\n", "")).collect();
+    format!("  {}\n{effect}", row.usage(", "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::row::Owner;
+    use crate::options::table::rows;
+    use crate::paragraph::COLUMNS;
     use std::env;
     use std::fs;
 
@@ -75,8 +47,8 @@ mod tests {
     /// Returns the table of `docs/mounting.md`.
     fn markdown() -> String {
         let mut text = "| option | valid for | default | what it does |\n|---|---|---|---|\n".to_owned();
-        for row in rows() {
-            let valid = match row.valid {
+        for (valid, row) in rows() {
+            let valid = match valid {
                 [Owner::Mount, Owner::Ram, Owner::Directory, Owner::Objects] => "all".into(),
                 valid => valid.iter().map(|owner| short(*owner)).collect::<Vec<_>>().join(", "),
             };
@@ -98,7 +70,7 @@ mod tests {
     fn help_fits_the_terminal_and_has_each_option() {
         let help = help();
         assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
-        for row in rows() {
+        for (_, row) in rows() {
             assert!(help.contains(&format!("\n  {}\n", row.usage(", "))), "{}", row.name);
         }
     }

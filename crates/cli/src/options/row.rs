@@ -8,12 +8,18 @@ pub(super) struct Row {
     /// Its name; for an option with a value, the part before `=`.
     pub(super) name: &'static str,
     pub(super) form: Form,
-    /// The objects that it is an option of.
-    pub(super) valid: &'static [Owner],
     /// The value without it.
     pub(super) default: &'static str,
     /// Its effect, in one sentence or two.
     pub(super) help: &'static str,
+}
+
+/// Options of the same objects.
+pub(super) struct Section {
+    pub(super) heading: &'static str,
+    /// The objects that each is an option of.
+    pub(super) valid: &'static [Owner],
+    pub(super) rows: &'static [Row],
 }
 
 /// How an option is written, and what it sets.
@@ -36,13 +42,13 @@ pub(crate) enum Owner {
     Objects,
 }
 
-/// Returns an option of the mount that is a name alone, and the name that takes it back, which may
+/// Returns an option that is a name alone, and the name that takes it back, which may
 /// be empty.
 pub(super) const fn switch(name: &'static str, off: &'static str, set: fn(&mut Settings, bool)) -> Row {
-    Row { name, form: Form::Switch { off, set }, valid: &[Owner::Mount], default: "", help: "" }
+    Row { name, form: Form::Switch { off, set }, default: "", help: "" }
 }
 
-/// Returns an option of the mount that is written `name=VALUE`. `set` returns `None` for a value
+/// Returns an option that is written `name=VALUE`. `set` returns `None` for a value
 /// that it cannot use.
 pub(super) const fn value(
     name: &'static str,
@@ -50,14 +56,10 @@ pub(super) const fn value(
     example: &'static str,
     set: fn(&mut Settings, &str) -> Option<()>,
 ) -> Row {
-    Row { name, form: Form::Value { shape, example, set }, valid: &[Owner::Mount], default: "", help: "" }
+    Row { name, form: Form::Value { shape, example, set }, default: "", help: "" }
 }
 
 impl Row {
-    pub(super) const fn valid_for(self, valid: &'static [Owner]) -> Self {
-        Self { valid, ..self }
-    }
-
     pub(super) const fn by_default(self, default: &'static str) -> Self {
         Self { default, ..self }
     }

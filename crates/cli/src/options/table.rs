@@ -9,16 +9,36 @@ mod objects;
 mod sources;
 
 use super::row::Owner::{self, Directory, Mount, Objects, Ram};
-use super::row::{Row, switch, value};
+use super::row::{Row, Section, switch, value};
 use super::values::{at_least_one, duration, group, octal, on_or_off, user};
 use fuse::{Checks, Uring};
 use hostfs::Revalidate;
 use lightfoot::MountFlags;
-use objects::OBJECT_TABLE;
-use sources::SOURCE_TABLE;
+use objects::OF_OBJECTS;
+use sources::{OF_DIRECTORY, OF_RAM, OF_RAM_AND_DIRECTORY};
 
-const ALL: &[Owner] = &[Mount, Ram, Directory, Objects];
-const SOURCES: &[Owner] = &[Ram, Directory];
+/// All options, in the order of `--help`.
+pub(super) static SECTIONS: [Section; 7] = [
+    Section { heading: "Options of the mount (-o)", valid: &[Mount], rows: OF_MOUNT },
+    Section {
+        heading: "Options of the mount, of a directory and of s3: (-o, [[mount]])",
+        valid: &[Mount, Directory, Objects],
+        rows: OF_CACHES,
+    },
+    Section {
+        heading: "Options of the mount and of all sources (-o, ram:, [[mount]])",
+        valid: &[Mount, Ram, Directory, Objects],
+        rows: OF_ALL,
+    },
+    Section {
+        heading: "Options of ram: and of a directory (-o, ram:, [[mount]])",
+        valid: &[Ram, Directory],
+        rows: OF_RAM_AND_DIRECTORY,
+    },
+    Section { heading: "Options of ram: (-o, ram:, [[mount]])", valid: &[Ram], rows: OF_RAM },
+    Section { heading: "Options of a directory (-o, [[mount]])", valid: &[Directory], rows: OF_DIRECTORY },
+    Section { heading: "Options of s3: (-o, [[mount]])", valid: &[Objects], rows: OF_OBJECTS },
+];
 
 /// Sets `slot`, if there is a value.
 fn put<T>(slot: &mut T, value: Option<impl Into<T>>) -> Option<()> {
@@ -26,19 +46,12 @@ fn put<T>(slot: &mut T, value: Option<impl Into<T>>) -> Option<()> {
     Some(())
 }
 
-/// Returns all options, in the order of the documents.
-pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
-    MOUNT_TABLE.iter().chain(&SOURCE_TABLE).chain(&OBJECT_TABLE)
+/// Returns all options, in the order of the documents, and the objects that each is an option of.
+pub(super) fn rows() -> impl Iterator<Item = (&'static [Owner], &'static Row)> {
+    SECTIONS.iter().flat_map(|section| section.rows.iter().map(|row| (section.valid, row)))
 }
 
-static MOUNT_TABLE: [Row; 37] = [
-    switch("ro", "rw", |s, on| {
-        s.mount.read_only = on;
-        s.flag(MountFlags::RDONLY, on);
-    })
-    .valid_for(ALL)
-    .by_default("rw")
-    .help("Refuse all changes."),
+const OF_MOUNT: &[Row] = &[
     switch("allow_other", "", |s, on| s.mount.allow_other = on)
         .by_default("off, also for root")
         .help("Allow other users. Unless root mounts, /etc/fuse.conf needs user_allow_other."),
@@ -69,14 +82,6 @@ static MOUNT_TABLE: [Row; 37] = [
             "Show every file with the mode 0777 & ~umask. In a mounted directory, new files belong to the \
              mounting user.",
         ),
-    value("ttl", "TIME", "ttl=500ms", |s, value| {
-        put(&mut s.ttl, duration(value))?;
-        s.objects.ttl = s.ttl;
-        put(&mut s.host.policy, s.ttl.map(Revalidate::Ttl))
-    })
-    .valid_for(&[Mount, Directory, Objects])
-    .by_default("1s for a directory; 5s for s3:; a day for ram:, exclusive and watch")
-    .help("How long names and attributes are cached."),
     value("entry_timeout", "TIME", "entry_timeout=0.5", |s, value| put(&mut s.entry_timeout, duration(value)))
         .by_default("ttl")
         .help("How long the kernel caches names."),
@@ -133,55 +138,6 @@ static MOUNT_TABLE: [Row; 37] = [
     switch("locks", "nolocks", |s, on| s.mount.session.locks = on)
         .by_default("nolocks")
         .help("Handle locks in Lightfoot instead of the kernel: other users of the tree see them."),
-    switch("nosuid", "suid", |s, on| {
-        s.mount.nosuid = on;
-        s.flag(MountFlags::NOSUID, on);
-    })
-    .valid_for(ALL)
-    .by_default("nosuid; suid for a source")
-    .help("Ignore set-user-ID and set-group-ID bits. Unless root mounts, suid has no effect."),
-    switch("nodev", "dev", |s, on| {
-        s.mount.nodev = on;
-        s.flag(MountFlags::NODEV, on);
-    })
-    .valid_for(ALL)
-    .by_default("nodev; dev for a source")
-    .help("Refuse to open devices. Unless root mounts, dev has no effect."),
-    switch("noexec", "exec", |s, on| {
-        s.mount.noexec = on;
-        s.flag(MountFlags::NOEXEC, on);
-    })
-    .valid_for(ALL)
-    .by_default("exec")
-    .help("Refuse to run programs."),
-    switch("noatime", "atime", |s, on| {
-        s.mount.noatime = on;
-        s.set_access_times(if on { MountFlags::NOATIME } else { MountFlags::default() });
-    })
-    .valid_for(ALL)
-    .by_default("relatime")
-    .help(
-        "Do not update access times. In a mounted directory, this works for files that the mounting user \
-         may change.",
-    ),
-    switch("strictatime", "relatime", |s, on| {
-        s.mount.noatime = false;
-        s.set_access_times(if on { MountFlags::STRICTATIME } else { MountFlags::default() });
-    })
-    .valid_for(ALL)
-    .by_default("relatime")
-    .help(
-        "Update access times at each read, or only if they are old (relatime). Of a directory, as its own \
-         mount does.",
-    ),
-    switch("nodiratime", "diratime", |s, on| s.flag(MountFlags::NODIRATIME, on))
-        .valid_for(SOURCES)
-        .by_default("diratime")
-        .help("Do not update access times of directories."),
-    switch("nosymfollow", "symfollow", |s, on| s.flag(MountFlags::NOSYMFOLLOW, on))
-        .valid_for(SOURCES)
-        .by_default("symfollow")
-        .help("Do not follow symbolic links."),
     switch("nonempty", "", |s, on| s.mount.nonempty = on)
         .by_default("off")
         .help("Mount over a directory that has files, or over a mount of Lightfoot."),
@@ -212,4 +168,57 @@ static MOUNT_TABLE: [Row; 37] = [
     value("fsname", "NAME", "fsname=data", |s, value| put(&mut s.mount.name, Some(value)))
         .by_default("SOURCE")
         .help("The name that df and findmnt show."),
+];
+
+const OF_CACHES: &[Row] = &[value("ttl", "TIME", "ttl=500ms", |s, value| {
+    put(&mut s.ttl, duration(value))?;
+    put(&mut s.objects.ttl, s.ttl)?;
+    put(&mut s.host.policy, s.ttl.map(Revalidate::Ttl))
+})
+.by_default("1s for a directory; 5s for s3:; a day for ram:, exclusive and watch")
+.help("How long names and attributes are cached.")];
+
+const OF_ALL: &[Row] = &[
+    switch("ro", "rw", |s, on| {
+        s.mount.read_only = on;
+        s.flag(MountFlags::RDONLY, on);
+    })
+    .by_default("rw")
+    .help("Refuse all changes."),
+    switch("nosuid", "suid", |s, on| {
+        s.mount.nosuid = on;
+        s.flag(MountFlags::NOSUID, on);
+    })
+    .by_default("nosuid; suid for a source")
+    .help("Ignore set-user-ID and set-group-ID bits. Unless root mounts, suid has no effect."),
+    switch("nodev", "dev", |s, on| {
+        s.mount.nodev = on;
+        s.flag(MountFlags::NODEV, on);
+    })
+    .by_default("nodev; dev for a source")
+    .help("Refuse to open devices. Unless root mounts, dev has no effect."),
+    switch("noexec", "exec", |s, on| {
+        s.mount.noexec = on;
+        s.flag(MountFlags::NOEXEC, on);
+    })
+    .by_default("exec")
+    .help("Refuse to run programs."),
+    switch("noatime", "atime", |s, on| {
+        s.mount.noatime = on;
+        s.set_access_times(if on { MountFlags::NOATIME } else { MountFlags::default() });
+    })
+    .by_default("relatime")
+    .help(
+        "Do not update access times. In a mounted directory, this works for files that the mounting user \
+         may change.",
+    ),
+    switch("strictatime", "relatime", |s, on| {
+        s.mount.noatime = false;
+        s.set_access_times(if on { MountFlags::STRICTATIME } else { MountFlags::default() });
+    })
+    .by_default("relatime")
+    .help(
+        "Update access times at each read, or only if they are old (relatime). Of a directory, as its own \
+         mount does.",
+    ),
 ];

@@ -44,25 +44,18 @@ pub(super) fn check(url: &str) -> Result<(), Problem> {
 /// Makes the tree, and one request to find out whether the bucket can be used.
 pub(super) fn open(mount: &PlannedMount, url: &str) -> Result<ObjectFs, Problem> {
     let failed = |reason: String| Problem::Objects { url: url.into(), reason };
-    let (settings, usual) = (&mount.settings.objects, ObjectOptions::default());
+    let settings = &mount.settings;
     let bucket = Bucket {
         endpoint: settings.endpoint.clone(),
         region: settings.region.clone(),
         ..Bucket::parse(url).map_err(|error| failed(error.to_string()))?
     };
-    let options = ObjectOptions {
-        ttl: settings.half_ttl(),
-        cache_bytes: settings.cache_bytes.unwrap_or(usual.cache_bytes),
-        timeout: settings.timeout.unwrap_or(usual.timeout),
-        copies_directories: settings.copies_directories,
-        keeps_attributes: !settings.without_attributes,
-        symlinks: settings.symlinks,
-        ..usual
-    };
+    // The kernel uses an answer for the other half of the time.
+    let options = ObjectOptions { ttl: settings.objects.ttl / 2, ..settings.objects.clone() };
     let fs = ObjectFs::in_bucket(&bucket, options).map_err(|error| failed(error.to_string()))?;
     // A message has one line, and an error of OpenDAL several.
     fs.check().map_err(|error| failed(error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")))?;
-    if !mount.settings.has(MountFlags::RDONLY) {
+    if !settings.has(MountFlags::RDONLY) {
         fs.abort_old_uploads();
     }
     Ok(fs)

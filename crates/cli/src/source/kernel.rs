@@ -39,7 +39,7 @@ impl Source {
         let each = self.mounts.iter().map(|mount| match &mount.kind {
             Kind::Ram => Ttls::LONG.entry,
             Kind::Directory(_) => ttl(&mount.settings.host),
-            Kind::Objects(_) => mount.settings.objects.half_ttl(),
+            Kind::Objects(_) => mount.settings.objects.ttl / 2,
         });
         let ttls = each.min().map_or(Ttls::LONG, Ttls::all);
         // No notice reaches all absent names.

@@ -2,14 +2,12 @@
 
 use super::units::{bytes, grouped, per_second, percent, rate, time, utc};
 use crate::control::{FileSystemStatus, HostStatus, LockStatus, Status, StoreStatus};
+use crate::paragraph;
 use fuse::{Gauge, Op, OpStats};
 use vfs::Foreign;
 
 /// The error of a lookup of a name that does not exist.
 const ENOENT: &str = "ENOENT";
-
-/// The width of a line that may wrap.
-const COLUMNS: usize = 80;
 
 /// The width of a label.
 const LABEL: usize = 11;
@@ -217,23 +215,10 @@ fn host(host: &HostStatus) -> String {
 
 /// Returns a label and its text, which wraps at the width of a terminal.
 fn line(label: &str, parts: &[String]) -> String {
-    let mut text = format!("{label:<LABEL$}");
-    let mut column = LABEL;
-    for (index, part) in parts.iter().enumerate() {
-        let end = if index + 1 < parts.len() { "," } else { "" };
-        let width = part.chars().count() + end.len();
-        if index > 0 && column + 1 + width > COLUMNS {
-            text += &format!("\n{:LABEL$}", "");
-            column = LABEL;
-        } else if index > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text += part;
-        text += end;
-        column += width;
-    }
-    text + "\n"
+    let end = |at: usize| if at + 1 < parts.len() { "," } else { "" };
+    let words = parts.iter().enumerate().map(|(at, part)| format!("{part}{}", end(at)));
+    let indent = format!("\n{:LABEL$}", "");
+    format!("{label:<LABEL$}{}\n", paragraph::lines(words, LABEL).join(&indent))
 }
 
 /// Rows with aligned columns: the first to the left, the others to the right.

@@ -16,7 +16,7 @@ use super::{StatsError, page, seconds};
 use crate::control;
 use crate::output::{Reader, print};
 use clap::Args;
-use feed::{Taken, take};
+use feed::take;
 use fuse::message::show;
 use fuse::mountinfo::MountInfo;
 use rustix::termios::isatty;
@@ -68,10 +68,10 @@ pub(crate) fn run(top: &Top, out: &mut impl Write) -> Result<(), StatsError> {
 }
 
 fn print_pages(mount: &MountInfo, top: &Top, pages: u64, out: &mut impl Write) -> Result<End, StatsError> {
-    let Taken::Status(mut before) = take(mount)? else { return Ok(End::OfMount) };
+    let Some(mut before) = take(mount)? else { return Ok(End::OfMount) };
     for _ in 0..pages {
         thread::sleep(top.delay);
-        let Taken::Status(now) = take(mount)? else { return Ok(End::OfMount) };
+        let Some(now) = take(mount)? else { return Ok(End::OfMount) };
         let text = page::full(&now.since(&before)) + "\n";
         before = now;
         if print(&text, out)? == Reader::Gone {

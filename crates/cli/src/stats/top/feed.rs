@@ -15,25 +15,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// The status of a mount, if it still is one.
-pub(super) enum Taken {
-    Status(Box<Status>),
-    /// It has ended.
-    Ended,
-}
-
-/// Returns the status of `mount` now. A mount that was detached has ended, though its process may
-/// serve open files.
+/// Returns the status of `mount` now, or `None` if it has ended. A mount that was detached has ended,
+/// though its process may serve open files.
 ///
 /// # Errors
 /// It is mounted, and its process does not reply.
-pub(super) fn take(mount: &MountInfo) -> Result<Taken, ControlError> {
+pub(super) fn take(mount: &MountInfo) -> Result<Option<Box<Status>>, ControlError> {
     let status = control::status(mount);
     let is_it = |other: &MountInfo| other.device == mount.device && other.mountpoint == mount.mountpoint;
     if mountinfo::list().is_ok_and(|mounts| !mounts.iter().any(is_it)) {
-        return Ok(Taken::Ended);
+        return Ok(None);
     }
-    Ok(Taken::Status(Box::new(status?)))
+    Ok(Some(Box::new(status?)))
 }
 
 /// An input on which a screen acts.
@@ -82,8 +75,8 @@ pub(super) fn start(mount: &MountInfo, delay: Duration) -> io::Result<Receiver<H
     spawn("top-status", sender, move |sender| {
         loop {
             let happened = match take(&mount) {
-                Ok(Taken::Status(status)) => Happened::Status(status),
-                Ok(Taken::Ended) => Happened::Ended,
+                Ok(Some(status)) => Happened::Status(status),
+                Ok(None) => Happened::Ended,
                 Err(error) => Happened::NoReply(error),
             };
             let is_last = !matches!(happened, Happened::Status(_));

@@ -8,7 +8,7 @@
 use super::End;
 use super::drawing::draw;
 use super::feed::{self, Happened};
-use super::view::{After, View};
+use super::view::View;
 use crate::stats::StatsError;
 use fuse::mountinfo::MountInfo;
 use ratatui::Terminal;
@@ -79,15 +79,15 @@ fn write_past_lock(sequences: &[&dyn Sequence]) {
 /// # Errors
 /// The terminal or the mount's process fails; a signal arrived.
 pub(super) fn run(mount: &MountInfo, delay: Duration, pages: u64, out: &mut impl Write) -> Result<End, StatsError> {
-    let terminal = OwnTerminal::take().map_err(StatsError::terminal)?;
+    let terminal = OwnTerminal::take()?;
     let end = show(mount, delay, pages, out);
     drop(terminal);
     end
 }
 
 fn show(mount: &MountInfo, delay: Duration, pages: u64, out: &mut impl Write) -> Result<End, StatsError> {
-    let mut terminal = Terminal::new(CrosstermBackend::new(out)).map_err(StatsError::terminal)?;
-    let happened = feed::start(mount, delay).map_err(StatsError::terminal)?;
+    let mut terminal = Terminal::new(CrosstermBackend::new(out))?;
+    let happened = feed::start(mount, delay)?;
     let (mut view, mut shown): (Option<View>, u64) = (None, 0);
     for happened in happened {
         match happened {
@@ -99,23 +99,20 @@ fn show(mount: &MountInfo, delay: Duration, pages: u64, out: &mut impl Write) ->
                 }
             },
             Happened::Input(Event::Key(key)) if key.kind != KeyEventKind::Release => {
-                let is_end = match &mut view {
-                    Some(view) => view.pressed(key) == After::Quit,
-                    None => View::is_quit(key),
-                };
-                if is_end {
+                let obeys = |view: &mut View| view.pressed(key).is_break();
+                if view.as_mut().map_or_else(|| View::is_quit(key), obeys) {
                     return Ok(End::Wanted);
                 }
             }
             Happened::Input(_) => {}
-            Happened::NoInput(error) => return Err(StatsError::terminal(error)),
+            Happened::NoInput(error) => return Err(error.into()),
             Happened::Signal(number) => return Err(StatsError::Killed(number)),
             Happened::Ended => return Ok(End::OfMount),
             Happened::NoReply(error) => return Err(error.into()),
             Happened::Panicked => return Err(StatsError::Panicked),
         }
         if let Some(view) = &view {
-            terminal.draw(|frame| draw(frame, view)).map_err(StatsError::terminal)?;
+            terminal.draw(|frame| draw(frame, view))?;
         }
         if shown >= pages {
             break;

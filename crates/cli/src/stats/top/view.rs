@@ -6,6 +6,7 @@ use fuse::{Op, OpStats};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 /// The most intervals of which the screen keeps rates: as many as a wide terminal shows.
 const MAX_MOMENTS: usize = 512;
@@ -83,13 +84,6 @@ pub(super) struct OperationRow<'s> {
     pub(super) recent: Option<&'s OpStats>,
 }
 
-/// The effect of a key on the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
-    GoOn,
-    Quit,
-}
-
 /// See the [module documentation](self).
 pub(super) struct View {
     /// The last status that came.
@@ -138,13 +132,14 @@ impl View {
         matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) || is_control && key.code == KeyCode::Char('c')
     }
 
-    pub(super) fn pressed(&mut self, key: KeyEvent) -> After {
+    /// Obeys a key. `Break`: the program ends.
+    pub(super) fn pressed(&mut self, key: KeyEvent) -> ControlFlow<()> {
         if self.has_help && key.code == KeyCode::Esc {
             self.has_help = false;
-            return After::GoOn;
+            return ControlFlow::Continue(());
         }
         if Self::is_quit(key) {
-            return After::Quit;
+            return ControlFlow::Break(());
         }
         match key.code {
             KeyCode::Char('s' | '>') => self.sorted_by = self.sorted_by.next(1),
@@ -157,7 +152,7 @@ impl View {
             KeyCode::Char('?' | 'h') => self.has_help = !self.has_help,
             _ => {}
         }
-        After::GoOn
+        ControlFlow::Continue(())
     }
 
     /// Returns the file system that is shown alone.

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::control::{FileSystemStatus, StoreStatus};
-use crate::stats::top::view::After;
 use fuse::{OpStats, Snapshot};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::ops::ControlFlow;
 use vfs::Budget;
 
 /// Returns the status of a mount that has done `rounds` rounds of the same, one each second.
@@ -99,7 +99,7 @@ fn drawn(view: &View, width: u16, height: u16) -> String {
 fn press(view: &mut View, keys: &str) {
     for key in keys.chars() {
         let code = if key == '\x1b' { KeyCode::Esc } else { KeyCode::Char(key) };
-        assert_eq!(view.pressed(KeyEvent::new(code, KeyModifiers::NONE)), After::GoOn, "{key:?}");
+        assert_eq!(view.pressed(KeyEvent::new(code, KeyModifiers::NONE)), ControlFlow::Continue(()), "{key:?}");
     }
 }
 
