@@ -16,7 +16,6 @@
 
 use crate::metrics::{Op, named};
 use crate::options::{Checks, MountOptions, SessionOptions};
-use std::fmt;
 
 named! {
     /// The action for which a request needs a permission.
@@ -167,7 +166,8 @@ fn unchecked(options: CheckedOptions) -> Option<Right> {
 }
 
 /// Options that were refused because neither the kernel nor Lightfoot would check a permission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("options {option} and {with}: nobody would check {} (omit one of them)", .right.name())]
 pub struct Refusal {
     /// The option that changes which side checks.
     pub option: &'static str,
@@ -175,13 +175,6 @@ pub struct Refusal {
     pub with: &'static str,
     /// The right that nobody would check.
     pub right: Right,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self { option, with, .. }, right) = (self, self.right.name());
-        write!(f, "options {option} and {with}: nobody would check {right} (omit one of them)")
-    }
 }
 
 /// Returns why a session with these options is refused.

@@ -301,11 +301,10 @@ impl Mounted {
             let is_covered = mounts.iter().any(is_ours);
             return if is_covered { Err(io::Error::other("another mount covers it")) } else { Ok(()) };
         }
-        let done = self.unmount_directly(UnmountFlags::empty());
-        match done {
+        match unmount_top(&self.mountpoint, UnmountFlags::empty()) {
             Err(Errno::BUSY) => {
                 tracing::info!(mountpoint = %Foreign::of(&self.mountpoint), "busy: detached; it ends when the last file is closed");
-                self.unmount_directly(UnmountFlags::DETACH)?;
+                unmount_top(&self.mountpoint, UnmountFlags::DETACH)?;
             }
             Err(Errno::PERM) if self.is_by_helper => fusermount::unmount_by_helper(&self.mountpoint)?,
             // Another process has unmounted it.
@@ -313,10 +312,6 @@ impl Mounted {
             Err(other) => return Err(other.into()),
         }
         Ok(())
-    }
-
-    fn unmount_directly(&self, flags: UnmountFlags) -> Result<(), Errno> {
-        unmount_top(&self.mountpoint, flags)
     }
 
     /// Returns whether the mount has ended, for any reason, and the server too.

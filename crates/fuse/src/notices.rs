@@ -241,17 +241,13 @@ impl Notices {
         self.shared.work.notify_one();
         state.sending_since_ns.is_some()
     }
-
-    fn join(&mut self) {
-        // An error means that the sender has panicked, which the panic hook has reported.
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
 }
 
 impl Drop for Notices {
     fn drop(&mut self) {
         if !self.stop() {
-            self.join();
+            // An error means that the sender has panicked, which the panic hook has reported.
+            let _ = self.thread.take().map(JoinHandle::join);
         }
     }
 }

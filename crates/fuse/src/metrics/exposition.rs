@@ -4,13 +4,11 @@
 //! times are kept in, so their counts are exact.
 
 use super::{Gauge, Op, OpStats, Snapshot};
-use crate::prometheus::{FamilyKind, Page};
+use crate::prometheus::FamilyKind::{self, Counter, Histogram};
+use crate::prometheus::Page;
 
 /// Exponents of the histograms' bounds, in nanoseconds.
 const BOUNDS: core::ops::RangeInclusive<u32> = 10..=34;
-
-/// Every name begins with this.
-const PREFIX: &str = "lightfoot_fuse";
 
 /// The operations that move contents.
 const MOVERS: [&str; 3] = [Op::Read.name(), Op::Write.name(), Op::CopyFileRange.name()];
@@ -25,16 +23,14 @@ pub(super) fn write(snapshot: &Snapshot, page: &mut Page) {
     for (name, value) in &snapshot.cache {
         write_figure(&format!("cache_{name}"), "A figure of the caches", *value, page);
     }
-    let name = format!("{PREFIX}_fallbacks_total");
-    let mut family = page.family(&name, FamilyKind::Counter, "Walks that left the fast path, by reason");
+    let mut family = page.family("lightfoot_fuse_fallbacks_total", Counter, "Walks that left the fast path, by reason");
     for (reason, value) in &snapshot.fallbacks {
         family.sample(&[("reason", reason)], value);
     }
 }
 
 fn write_ops(ops: &[OpStats], page: &mut Page) {
-    let name = format!("{PREFIX}_operation_duration_seconds");
-    let mut family = page.family(&name, FamilyKind::Histogram, "How long operations took");
+    let mut family = page.family("lightfoot_fuse_operation_duration_seconds", Histogram, "How long operations took");
     for op in ops {
         let bucket = |bound_ns| {
             let below = op.times.iter().filter(|&&(ns, _)| ns <= bound_ns).map(|&(_, count)| count).sum();
@@ -43,21 +39,26 @@ fn write_ops(ops: &[OpStats], page: &mut Page) {
         let buckets = BOUNDS.step_by(2).map(|exponent| bucket(1 << exponent));
         family.histogram(&[("op", &op.name)], buckets, seconds(op.sum_ns), op.count);
     }
-    let name = format!("{PREFIX}_operation_errors_total");
-    let mut family = page.family(&name, FamilyKind::Counter, "Operations that failed; a regular no is not a failure");
+    let mut family = page.family(
+        "lightfoot_fuse_operation_errors_total",
+        Counter,
+        "Operations that failed; a regular no is not a failure",
+    );
     for op in ops {
         family.sample(&[("op", &op.name)], op.errors);
     }
-    let name = format!("{PREFIX}_operation_errno_total");
-    let mut family =
-        page.family(&name, FamilyKind::Counter, "Operations that ended with an errno, also with a regular no");
+    let mut family = page.family(
+        "lightfoot_fuse_operation_errno_total",
+        Counter,
+        "Operations that ended with an errno, also with a regular no",
+    );
     for op in ops {
         for (errno, count) in &op.errnos {
             family.sample(&[("op", &op.name), ("errno", errno)], count);
         }
     }
-    let name = format!("{PREFIX}_operation_bytes_total");
-    let mut family = page.family(&name, FamilyKind::Counter, "Bytes of contents that requests read or wrote");
+    let mut family =
+        page.family("lightfoot_fuse_operation_bytes_total", Counter, "Bytes of contents that requests read or wrote");
     for op in ops.iter().filter(|op| MOVERS.contains(&op.name.as_str())) {
         family.sample(&[("op", &op.name)], op.bytes);
     }
@@ -67,7 +68,7 @@ fn write_ops(ops: &[OpStats], page: &mut Page) {
 /// otherwise a gauge.
 fn write_figure(name: &str, help: &str, value: u64, page: &mut Page) {
     let kind = if name.ends_with("_total") { FamilyKind::Counter } else { FamilyKind::Gauge };
-    page.family(&format!("{PREFIX}_{name}"), kind, help).sample(&[], value);
+    page.family(&format!("lightfoot_fuse_{name}"), kind, help).sample(&[], value);
 }
 
 /// Returns `ns` in seconds, exactly.

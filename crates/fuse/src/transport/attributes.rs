@@ -3,7 +3,7 @@
 
 use super::Transport;
 use super::convert::{self, attr, caller, set_attr};
-use crate::session::AttrReply;
+use crate::session::{AttrReply, Session};
 use fusedev::wire::abi::{AttrOut, GetxattrOut, StatfsOut, fattr, statx};
 use fusedev::wire::{Body, Operation, Request};
 use vfs::{Errno, StatVfs};
@@ -15,12 +15,9 @@ impl Transport {
             Operation::Getattr => put_attr(body, &session.getattr(node)?),
             Operation::Setattr(set) => {
                 let handle = (set.valid & fattr::FH != 0).then_some(set.fh);
-                let done = if set.valid & fattr::KILL_SUIDGID != 0 {
-                    session.setattr_clearing(&caller, node, &set_attr(&set), handle)?
-                } else {
-                    session.setattr(&caller, node, &set_attr(&set), handle)?
-                };
-                put_attr(body, &done);
+                let clears = set.valid & fattr::KILL_SUIDGID != 0;
+                let setattr = if clears { Session::setattr_clearing } else { Session::setattr };
+                put_attr(body, &setattr(session, &caller, node, &set_attr(&set), handle)?);
             }
             Operation::Statx(asked) => {
                 let wants_birth = asked.sx_mask & statx::BTIME != 0;

@@ -5,7 +5,7 @@ use super::reply::Channel;
 use super::trace::{Replied, created, escaped, line};
 use super::{Transport, passthrough};
 use crate::metrics::Timer;
-use crate::session::{Entry, NewMode, Opened};
+use crate::session::{Entry, NewMode, Opened, Session};
 use fusedev::wire::abi::{
     CopyFileRangeIn, CopyFileRangeOut, CreateOut, FSYNC_DATA, RELEASE_FLOCK_UNLOCK, WriteOut, write,
 };
@@ -80,11 +80,8 @@ impl Transport {
                 let at = offset(write.offset)?;
                 // The callers of cached writes are unknown.
                 let clears = write.write_flags & (write::KILL_SUIDGID | write::CACHE) != 0;
-                let written = if clears {
-                    session.write_clearing(node, write.fh, at, data)?
-                } else {
-                    session.write(node, write.fh, at, data)?
-                };
+                let write_at = if clears { Session::write_clearing } else { Session::write };
+                let written = write_at(session, node, write.fh, at, data)?;
                 timer.moved(written as u64);
                 body.put_struct(&WriteOut { size: written as u32, padding: 0 });
                 Ok(())

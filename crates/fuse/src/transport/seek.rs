@@ -20,44 +20,24 @@ use std::sync::Arc;
 use std::thread;
 use vfs::Errno;
 
-/// The place that is looked for.
-#[derive(Clone, Copy)]
-struct Seek {
-    node: u64,
-    handle: u64,
-    offset: u64,
-    whence: u32,
-}
-
-impl Seek {
-    fn find(self, session: &Session, body: &mut Body) -> Result<(), Errno> {
-        // Linux fails so too: no file has data before its start.
-        let from = i64::try_from(self.offset).map_err(|_| Errno::ENXIO)?;
-        let offset = session.lseek(self.node, self.handle, from as u64, self.whence)?;
-        body.put_struct(&LseekOut { offset });
-        Ok(())
-    }
-}
-
 impl Transport {
     /// Replies to LSEEK; later and from another thread, if the kernel must send data before.
     pub(super) fn seek(&self, channel: &Arc<dyn Channel>, request: &Request<'_>, seek: &LseekIn, body: &mut Body) {
         let (node, unique) = (request.header.nodeid, request.header.unique);
-        let seek = Seek { node, handle: seek.fh, offset: seek.offset, whence: seek.whence };
         let metrics = self.session.metrics();
         let reply = Reply::new(&**channel, unique);
         if !self.session.may_be_behind(node) {
-            return reply.answer(metrics, Op::Lseek, body, |body, _| seek.find(&self.session, body));
+            return reply.answer(metrics, Op::Lseek, body, |body, _| find(&self.session, node, seek, body));
         }
         let Some(write_back) = self.session.write_back(node) else {
             // As a file system without holes and data. Programs then read everything.
             return reply.answer(metrics, Op::Lseek, body, |_, _| Err(Errno::EINVAL));
         };
-        let (session, to) = (self.session.clone(), channel.clone());
+        let (session, to, seek) = (self.session.clone(), channel.clone(), *seek);
         let serve = move || {
             let work = |body: &mut Body, _: &Timer<'_>| {
                 write_back.wait();
-                seek.find(&session, body)
+                find(&session, node, &seek, body)
             };
             Reply::new(&*to, unique).answer(session.metrics(), Op::Lseek, &mut Body::new(), work);
         };
@@ -66,4 +46,12 @@ impl Transport {
             reply.failed(Errno::EIO);
         }
     }
+}
+
+fn find(session: &Session, node: u64, seek: &LseekIn, body: &mut Body) -> Result<(), Errno> {
+    // Linux fails so too: no file has data before its start.
+    let from = i64::try_from(seek.offset).map_err(|_| Errno::ENXIO)?;
+    let offset = session.lseek(node, seek.fh, from as u64, seek.whence)?;
+    body.put_struct(&LseekOut { offset });
+    Ok(())
 }

@@ -24,6 +24,7 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
 use std::mem::take;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use zerocopy::FromBytes;
@@ -54,13 +55,6 @@ pub(super) struct Worker {
     /// Memory for bodies that are not in a slot.
     memory: Vec<u8>,
     copied: Vec<u8>,
-}
-
-/// The next step of a worker after an event.
-#[derive(PartialEq, Eq)]
-enum After {
-    More,
-    End,
 }
 
 impl Worker {
@@ -132,7 +126,7 @@ impl Worker {
 
     fn serve_all(&mut self) -> io::Result<()> {
         for event in take(&mut self.early) {
-            if self.handle(event)? == After::End {
+            if self.handle(event)?.is_break() {
                 return Ok(());
             }
         }
@@ -145,7 +139,7 @@ impl Worker {
                 if !take(&mut is_first) && self.may_wait {
                     self.ring.enter(Wait::Never)?;
                 }
-                if self.handle(event)? == After::End {
+                if self.handle(event)?.is_break() {
                     return Ok(());
                 }
             }
@@ -166,16 +160,17 @@ impl Worker {
         self.replies.give_back();
     }
 
-    fn handle(&mut self, event: Event) -> io::Result<After> {
+    /// Handles an event. Breaks if the worker must end.
+    fn handle(&mut self, event: Event) -> io::Result<ControlFlow<()>> {
         match event {
             Event::Request(slot) => self.serve_request(slot)?,
-            Event::Woken if self.stop.is_stopped() => return Ok(After::End),
+            Event::Woken if self.stop.is_stopped() => return Ok(ControlFlow::Break(())),
             Event::Woken => self.replies.late().into_iter().try_for_each(|late| self.answer_late(late))?,
             Event::Refused(queue, errno) => tracing::warn!(%errno, queue, "the kernel refused another slot"),
             Event::Unanswered(errno) => tracing::error!(%errno, "the kernel refused a reply through io_uring"),
-            Event::Over => return Ok(After::End),
+            Event::Over => return Ok(ControlFlow::Break(())),
         }
-        Ok(After::More)
+        Ok(ControlFlow::Continue(()))
     }
 
     fn serve_request(&mut self, mut slot: Ours) -> io::Result<()> {
