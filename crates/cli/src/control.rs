@@ -120,7 +120,11 @@ fn reply(mut stream: &UnixStream, mount: &ServedMount) -> io::Result<()> {
     BufReader::new(stream.take(MAX_REQUEST)).read_line(&mut line)?;
     let mut reply = match line.trim_end() {
         "snapshot" => serde_json::to_string(&mount.status())?,
-        line => mount.forks.answer(line)?,
+        line => {
+            // A client that does not read gets no more lines.
+            let mut is_read = true;
+            mount.forks.answer(line, &mut |line| is_read = is_read && stream.write_all(line.as_bytes()).is_ok())?
+        }
     };
     reply.push('\n');
     stream.write_all(reply.as_bytes())
@@ -131,7 +135,7 @@ fn reply(mut stream: &UnixStream, mount: &ServedMount) -> io::Result<()> {
 /// # Errors
 /// If the process does not reply within [`TIMEOUT`], or reports another mount.
 pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
-    let (status, socket): (Status, _) = ask(mount, "snapshot\n", TIMEOUT)?;
+    let (status, socket): (Status, _) = ask(mount, "snapshot\n", TIMEOUT, |_| true)?;
     if status.mountpoint != Foreign::text(mount.mountpoint.to_string_lossy()).to_string() {
         let reason = "it reports another mount".into();
         return Err(ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason });
@@ -139,7 +143,7 @@ pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
     Ok(status)
 }
 
-/// Sends a line to the process of a mount. Returns the reply, and the path of the socket.
+/// Sends a line to the process of a mount. Returns the first reply that `is_last` accepts, and the path of the socket.
 ///
 /// # Errors
 /// If the process does not reply within `patience`, or replies something else.
@@ -147,17 +151,23 @@ pub(crate) fn ask<T: DeserializeOwned>(
     mount: &MountInfo,
     line: &str,
     patience: Duration,
+    mut is_last: impl FnMut(&T) -> bool,
 ) -> Result<(T, PathBuf), ControlError> {
     let no_reply = |socket, reason| ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason };
     let connected = connect(mount, Instant::now() + patience);
     let (exchange, socket) = connected.map_err(|(error, socket)| no_reply(socket, error.into()))?;
     let no_reply = |reason| no_reply(socket.clone(), reason);
-    let reply = exchange.request(line.as_bytes(), MAX_REPLY).map_err(|error| match error.kind() {
-        io::ErrorKind::TimedOut => no_reply("timed out".into()),
-        _ => no_reply(error.into()),
-    })?;
-    let reply = exchange::parse(&reply).ok_or_else(|| no_reply("it runs another version of lightfoot".into()))?;
-    Ok((reply, socket))
+    let mut exchange = exchange.request(line.as_bytes()).map_err(|error| no_reply(error.into()))?;
+    loop {
+        let reply = exchange.line(MAX_REPLY).map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => no_reply("timed out".into()),
+            _ => no_reply(error.into()),
+        })?;
+        let reply = exchange::parse(&reply).ok_or_else(|| no_reply("it runs another version of lightfoot".into()))?;
+        if is_last(&reply) {
+            return Ok((reply, socket));
+        }
+    }
 }
 
 /// Returns a descriptor of the process that serves the mount. Waits at most `patience`.

@@ -14,7 +14,7 @@ mod values;
 
 pub(crate) use listing::help;
 pub(crate) use row::Owner;
-pub(crate) use values::number;
+pub(crate) use values::{number, size_of_memory};
 
 use fuse::{Checks, MountOptions, Ttls};
 use hostfs::{HostAcls, MountPoints, Ownership, Revalidate};

@@ -15,14 +15,15 @@ use crate::escapes;
 use crate::output::{OutputError, json, print, print_own};
 use crate::workspaces_server::{ForkLine, Reply, Request, size};
 use clap::{Args, Subcommand};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use comparing::CompareError;
 use fuse::message::show;
 use fuse::mountinfo::MountInfo;
+use indicatif::{ProgressBar, ProgressStyle};
 use place::{Place, write_back};
 use serde::Serialize;
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
@@ -74,7 +75,7 @@ pub(crate) enum Verb {
 /// Arguments of `lightfoot fork`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Fork {
-    /// The fork, or MNT/base
+    /// The fork, or MNT/base; or a directory in it, which the new fork shows alone
     #[arg(value_name = "PATH")]
     path: PathBuf,
 
@@ -197,16 +198,42 @@ pub(crate) fn run(verb: &Verb, out: &mut impl Write) -> Result<(), WorkspacesErr
 /// Sends a request to the process of a mount.
 fn exchange(mount: &MountInfo, request: &Request) -> Result<Reply, WorkspacesError> {
     let line = serde_json::to_string(request).map_err(OutputError::from)? + "\n";
-    match control::ask(mount, &line, PATIENCE)?.0 {
+    let mut bar = None;
+    let is_last = |reply: &Reply| {
+        if let Reply::Progress { done, of } = *reply {
+            draw(&mut bar, done, of);
+        }
+        !matches!(reply, Reply::Progress { .. })
+    };
+    let reply = control::ask(mount, &line, PATIENCE, is_last);
+    bar.iter().for_each(ProgressBar::finish_and_clear);
+    match reply?.0 {
         Reply::Refused { error } => Err(WorkspacesError::Refused(error)),
         reply => Ok(reply),
     }
 }
 
+/// Returns whether a request shows its progress.
+fn shows_progress() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Draws how far a request is. `of`: 0 if the number of its parts is not known.
+fn draw(bar: &mut Option<ProgressBar>, done: u64, of: u64) {
+    let bar = bar.get_or_insert_with(ProgressBar::no_length);
+    let template = if of == 0 { "{spinner} {elapsed}" } else { "{bar:40} {pos}/{len} files and steps, {elapsed}" };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_length(of);
+    bar.set_position(done);
+    bar.tick();
+}
+
 fn make(fork: &Fork, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&fork.path)?;
     write_back(&place.mount.mountpoint);
-    let from = place.tree()?;
+    let from = place.directory()?;
     let &Fork { ref name, read_only, size: bytes, inodes, .. } = fork;
     exchange(&place.mount, &Request::Fork { from, name: name.clone(), bytes, inodes, read_only, origin: false })?;
     let path = place.mount.mountpoint.join("w").join(&fork.name);
@@ -228,8 +255,13 @@ fn print_all<T: Serialize + Display>(lines: &[T], is_json: bool, out: &mut impl 
 }
 
 fn end(path: &Path, how: &Discard) -> Result<(), WorkspacesError> {
-    let place = Place::of(path)?;
-    exchange(&place.mount, &Request::Discard { name: place.fork()?, lazy: how.lazy, wait: how.wait }).map(drop)
+    let (place, progress) = (Place::of(path)?, how.wait && shows_progress());
+    let name = place.fork()?;
+    let root = place.mount.mountpoint.join("w").join(&name);
+    exchange(&place.mount, &Request::Discard { name, lazy: how.lazy, wait: how.wait, progress })?;
+    // The kernel forgets the files of the fork when it looks up the name, and the process of the mount frees them then.
+    drop(root.symlink_metadata());
+    Ok(())
 }
 
 /// Prints the forks of the mount at `path`: `lightfoot list MNT`.
@@ -252,16 +284,21 @@ fn table(forks: &[ForkLine]) -> String {
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["NAME", "PARENT", "AGE", "KIB", "INODES", "CHANGES", "OPEN"]);
+    table.set_header(["NAME", "PARENT", "AGE", "KIB", "INODES", "CHANGES", "OPEN", "DIRECTORY"]);
+    // Only a fork of a directory has one.
+    let has_directory = forks.iter().any(|fork| !fork.dir.is_empty());
     for fork in forks {
         let name = |name: &str| show(Path::new(name)).to_string();
         let numbers =
             [fork.bytes.div_ceil(1024), fork.inodes, fork.changes, fork.open_files].map(|number| number.to_string());
         let age = format!("{} s", fork.age_s);
-        table.add_row([name(&fork.name), name(&fork.parent), age].into_iter().chain(numbers));
+        table.add_row([name(&fork.name), name(&fork.parent), age].into_iter().chain(numbers).chain([name(&fork.dir)]));
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
+    }
+    if let Some(directories) = table.column_mut(7).filter(|_| !has_directory) {
+        directories.set_constraint(ColumnConstraint::Hidden);
     }
     table.trim_fmt() + "\n"
 }

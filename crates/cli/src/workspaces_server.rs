@@ -14,7 +14,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, SystemTime};
 use thiserror::Error;
 use vfs::{Foreign, Vfs};
 use workspaces::{
@@ -23,6 +25,12 @@ use workspaces::{
 
 /// The reply to a line that is not a request.
 const UNKNOWN: &str = r#"{"error":"unknown request (use snapshot)"}"#;
+
+/// The reply to a request whose thread has panicked.
+const FAILED: &str = "the process of the mount failed (see its log)";
+
+/// The time between two replies about the progress.
+const TICK: Duration = Duration::from_millis(100);
 
 /// The error of a mount without forks.
 pub(crate) const NO_FORKS: &str = "the mount has no forks (mount the tree with --workspaces)";
@@ -37,6 +45,15 @@ pub(crate) struct WorkspaceArguments {
     /// Keep the forks in the directory DIR: they are there again at the next mount, also after a crash (SOURCE must be a directory)
     #[arg(long, value_name = "DIR", requires = "workspaces")]
     upper: Option<PathBuf>,
+
+    /// Note what programs read in the forks, for `lightfoot commit --reads`
+    #[arg(long, requires = "workspaces")]
+    reads: bool,
+
+    /// The most bytes of contents that all forks together store, such as 8g or 25%; 0: no limit (default: half of the memory;
+    /// with --upper, the space there)
+    #[arg(long, value_name = "SIZE", requires = "workspaces", value_parser = size_of_memory)]
+    forks_size: Option<u64>,
 }
 
 /// Why a tree cannot have forks.
@@ -90,6 +107,14 @@ impl WorkspaceArguments {
         let is_fixed = source.ttls().attr >= Ttls::LONG.attr && !source.reports_changes();
         let directory = source.directories().next().map(|directory| directory.path.to_path_buf());
         let forks = Forks::over(&tree, is_fixed, directory, self.upper.as_deref())?;
+        if let Some(spaces) = &forks.spaces {
+            if let Some(bytes) = self.forks_size {
+                spaces.set_limit(if bytes == 0 { u64::MAX } else { bytes });
+            }
+            if self.reads {
+                spaces.note_reads();
+            }
+        }
         let mounted = forks.tree().cloned().unwrap_or(tree);
         Ok((mounted, forks))
     }
@@ -158,10 +183,32 @@ impl Forks {
         }
     }
 
-    /// Returns the reply to a line, which another process has sent, as a line of JSON.
-    pub(crate) fn answer(&self, line: &str) -> serde_json::Result<String> {
+    /// Returns the reply to a line, which another process has sent, as a line of JSON. Calls `tick` with lines about the progress.
+    pub(crate) fn answer(&self, line: &str, tick: &mut dyn FnMut(&str)) -> serde_json::Result<String> {
         let Ok(request) = serde_json::from_str::<Request>(line) else { return Ok(UNKNOWN.into()) };
-        serde_json::to_string(&self.done(request))
+        let is_shown = request.shows_progress();
+        serde_json::to_string(&if is_shown { self.done_visibly(request, tick) } else { self.done(request) })
+    }
+
+    /// Does what a request names in a thread, and reports the progress meanwhile.
+    fn done_visibly(&self, request: Request, tick: &mut dyn FnMut(&str)) -> Reply {
+        let (end, ended) = channel();
+        let again = request.clone();
+        thread::scope(|scope| {
+            let run = move || end.send(self.done(request));
+            if thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                return self.done(again);
+            }
+            loop {
+                let (done, of) = self.spaces.as_ref().map_or((0, 0), |spaces| spaces.progress());
+                tick(&(serde_json::to_string(&Reply::Progress { done, of }).unwrap_or_default() + "\n"));
+                match ended.recv_timeout(TICK) {
+                    Ok(reply) => return reply,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return Reply::Refused { error: FAILED.into() },
+                }
+            }
+        })
     }
 
     /// Does what a request names.
@@ -198,14 +245,14 @@ fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, W
             };
             Reply::Changes(changes.into_iter().map(ChangeLine::from).collect())
         }
-        Request::Commit { name, check, conflicts, privileged } => {
+        Request::Commit { name, check, conflicts, privileged, reads, .. } => {
             let conflicts = match conflicts {
                 Winner::Refuse => OnConflict::Refuse,
                 Winner::Mine => OnConflict::Mine,
                 Winner::Theirs => OnConflict::Theirs,
             };
             let _one = if check { None } else { forks.lock()? };
-            match spaces.commit(&name, CommitOptions { check_only: check, conflicts, privileged })? {
+            match spaces.commit(&name, CommitOptions { check_only: check, conflicts, privileged, reads })? {
                 Commit::Done(changes) => Reply::Changes(changes.into_iter().map(ChangeLine::from).collect()),
                 Commit::Conflicts(conflicts) => {
                     Reply::Conflicts(conflicts.into_iter().map(ConflictLine::from).collect())
@@ -216,7 +263,7 @@ fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, W
             spaces.roll_back(&name, to.as_deref())?;
             Reply::Done
         }
-        Request::Discard { name, lazy, wait } => {
+        Request::Discard { name, lazy, wait, .. } => {
             spaces.discard(&name, lazy)?;
             if wait {
                 spaces.wait_until_freed();
@@ -234,6 +281,7 @@ fn fork_lines(spaces: &Workspaces) -> Vec<ForkLine> {
         changes: spaces.changes(&fork.name).map_or(0, |changes| changes.len() as u64),
         name: fork.name,
         parent: fork.parent,
+        dir: fork.dir,
         bytes: fork.bytes,
         inodes: fork.inodes,
         open_files: fork.open_files,
@@ -247,4 +295,9 @@ fn fork_lines(spaces: &Workspaces) -> Vec<ForkLine> {
 /// If it is another text.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     options::number(text).ok_or_else(|| "use a number such as 512m".into())
+}
+
+/// As [`size`]; with `%`, a part of the memory.
+fn size_of_memory(text: &str) -> Result<u64, String> {
+    options::size_of_memory(text).ok_or_else(|| "use a number such as 512m, or a part of the memory such as 25%".into())
 }

@@ -67,6 +67,8 @@ const NOWHERE: usize = usize::MAX;
 /// ```
 pub struct PagePool {
     parts: [Arc<Part>; PARTS],
+    /// The most pages in use.
+    limit: AtomicUsize,
 }
 
 /// One part of a pool, on cache lines that it shares with no other.
@@ -129,28 +131,49 @@ pub struct PageStats {
 }
 
 impl PagePool {
-    /// Returns a pool without memory.
+    /// Returns a pool without memory, and without a limit.
     #[must_use]
     pub fn new() -> Self {
-        Self { parts: core::array::from_fn(|_| Arc::new(Part { state: Mutex::new(State::default()) })) }
+        let parts = core::array::from_fn(|_| Arc::new(Part { state: Mutex::new(State::default()) }));
+        Self { parts, limit: AtomicUsize::new(usize::MAX) }
     }
 
-    /// Returns a page of zeros. `None` if the system has no memory.
+    /// Sets the most pages that may be in use. Pages beyond it stay.
+    pub fn set_limit(&self, pages: usize) {
+        // Relaxed, here and below: a number by itself.
+        self.limit.store(pages, Relaxed);
+    }
+
+    /// Returns how many more pages may be taken.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.limit.load(Relaxed).saturating_sub(self.stats().live)
+    }
+
+    /// Returns a page of zeros. `None` if the system has no memory, or the pool is at its limit.
     #[must_use]
     pub fn page(&self) -> Option<Page> {
-        let part = &self.parts[prim::cpu::id() % PARTS];
-        let (mut page, was_used) = {
-            let mut state = part.state.lock();
-            if state.open.is_empty() {
-                let memory = Mapping::new(CHUNK, PAGE)?;
-                state.add(Chunk::new(memory, part.clone()));
-            }
-            state.take()?
-        };
+        let first = prim::cpu::id();
+        // A part that is at its share of the limit leaves the page to the next.
+        let (mut page, was_used) = (0..PARTS).find_map(|next| self.take((first + next) % PARTS))?;
         if was_used {
             page.fill(0);
         }
         Some(page)
+    }
+
+    /// Takes a page of one part.
+    fn take(&self, index: usize) -> Option<(Page, bool)> {
+        let (part, limit) = (&self.parts[index], self.limit.load(Relaxed));
+        let mut state = part.state.lock();
+        if state.live >= limit / PARTS + usize::from(index < limit % PARTS) {
+            return None;
+        }
+        if state.open.is_empty() {
+            let memory = Mapping::new(CHUNK, PAGE)?;
+            state.add(Chunk::new(memory, part.clone()));
+        }
+        state.take()
     }
 
     /// Counts everything. Exact while no other thread uses the pool.

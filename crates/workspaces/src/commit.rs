@@ -43,6 +43,9 @@ pub struct CommitOptions {
     /// Also publish set-user-ID and set-group-ID bits, devices, files of other owners, and extended attributes of the namespaces
     /// `security` and `trusted`.
     pub privileged: bool,
+    /// Also report a conflict for each file or listing that a program has read in the fork, and that the parent, or the base, has
+    /// changed since: see [`note_reads`](crate::Workspaces::note_reads).
+    pub reads: bool,
 }
 
 /// Which side wins, where the fork and the parent have changed a file. Conflicts of directories, of files with several
@@ -92,6 +95,8 @@ pub enum ConflictKind {
     Privilege,
     /// The base's directory cannot have the name: a commit keeps its files there.
     Reserved,
+    /// A program has read it in the fork, and the parent or the base has changed it since.
+    Read,
 }
 
 impl fmt::Display for ConflictKind {
@@ -103,6 +108,7 @@ impl fmt::Display for ConflictKind {
             Self::Removed => "changed on one side and removed on the other",
             Self::Privilege => "set-user-ID, device, owner or system attribute needs a privilege",
             Self::Reserved => "the name is reserved for commits",
+            Self::Read => "read here, and changed in the parent since",
         })
     }
 }
@@ -120,14 +126,20 @@ impl Fork {
     /// [changes](Self::changes) any more.
     ///
     /// # Errors
-    /// `EINVAL`: this is the trunk; `ESTALE`: the parent was discarded; `ENOSPC`: the limits of the parent; `EBUSY`: another commit
-    /// to the base runs or was cut off; the errors of the base.
+    /// `EINVAL`: this is the trunk; `ENODATA`: the reads of the fork are not known; `ESTALE`: the parent was discarded; `ENOSPC`: the
+    /// limits of the parent; `EBUSY`: another commit to the base runs or was cut off; the errors of the base.
     pub fn commit(&self, options: CommitOptions) -> Result<Commit, Errno> {
-        match &self.0.parent {
+        let done = match &self.0.parent {
             Parent::Base => Err(Errno::EINVAL),
+            _ if options.reads && self.0.reads().is_none() => Err(Errno::ENODATA),
             Parent::Trunk => crate::publish::publish(&self.0, options),
             Parent::Fork(parent) => merge_into(&self.0, &*parent.upgrade().ok_or(Errno::ESTALE)?, options),
-        }
+        }?;
+        let seen = |conflict: Conflict| Conflict { path: self.0.seen(&conflict.path), ..conflict };
+        Ok(match done {
+            Commit::Conflicts(conflicts) => Commit::Conflicts(conflicts.into_iter().map(seen).collect()),
+            done => done,
+        })
     }
 }
 
@@ -140,7 +152,10 @@ fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<C
         let (mut used, mut before) = (parent.usage.now(), Conflicts::new());
         let (merged, usage) = loop {
             let usage = Usage::new(parent.usage.limits, used);
-            let (merged, conflicts) = Merge::of(state, parent, (&ours, &origin, &theirs), &usage)?;
+            let (merged, mut conflicts) = Merge::of(state, parent, (&ours, &origin, &theirs), &usage)?;
+            if options.reads {
+                stale_reads(state, (&ours, &origin, &theirs), &mut conflicts)?;
+            }
             if conflicts.is_empty() {
                 usage.settle(theirs.bytes, merged.bytes);
                 break (merged, usage);
@@ -171,6 +186,35 @@ fn merge_into(state: &State, parent: &State, options: CommitOptions) -> Result<C
     };
     stale.iter().zip([parent, state]).for_each(|(stale, of)| stale.mark(of));
     Ok(Commit::Done(done))
+}
+
+/// Adds the reads of the fork that the parent or the base has changed since.
+fn stale_reads(
+    state: &State,
+    (ours, origin, theirs): (&Tree, &Tree, &Tree),
+    conflicts: &mut Conflicts,
+) -> Result<(), Errno> {
+    let Some(reads) = state.reads() else { return Ok(()) };
+    let mut paths = state.stale_reads(&reads)?;
+    for (key, new, old) in theirs.map.diff(&origin.map, Record::is_same) {
+        match (Part::of(key), new.and_then(Record::node)) {
+            (Some(Part::Name(dir, name)), _) if reads.has_name(dir, name) => {
+                let base = if new.is_none() || old.is_none() { state.covered_in(ours, dir, name)? } else { None };
+                let is_other = node_of(new, base) != node_of(old, base);
+                paths.extend(path_of(state, theirs, (dir, name)).filter(|_| is_other));
+            }
+            (Some(Part::Node(number)), Some(new))
+                if reads.has_node(number) && !new.looks_like(&*origin.before(new)?) =>
+            {
+                let place = state.name_of(theirs, number)?.or(state.name_of(origin, number)?);
+                paths.extend(place.and_then(|(dir, name)| path_of(state, theirs, (dir, &name))));
+            }
+            _ => {}
+        }
+    }
+    let read = |path| (Conflict { path, kind: ConflictKind::Read }, None);
+    conflicts.extend(paths.into_iter().map(read));
+    Ok(())
 }
 
 struct Merge<'m> {

@@ -108,10 +108,17 @@ pub(crate) fn changes(state: &State, now: &Tree, then: &Tree) -> Result<Vec<Chan
         let (Some(new), Some(old)) = (state_of(node, new, old), state_of(node, old, new)) else { continue };
         let is_named = is_added.contains(&node) && !is_removed.contains(&node);
         let is_other = !old.looks_like(&new);
-        let place = if node == state.root || new.attr.nlink == 0 { None } else { place_of(state, now, then, node)? };
-        let path = place.and_then(|(dir, name)| path_of(state, now, (dir, &name)));
-        if let Some(path) = path.filter(|_| is_other && !is_named) {
-            found.push(Change { path, kind: ChangeKind::Modified });
+        let path = match node == state.root || new.attr.nlink == 0 || !is_other {
+            true => None,
+            false if is_named => old_path(state, now, then, node, &added)?,
+            false => place_of(state, now, then, node)?.and_then(|(dir, name)| path_of(state, now, (dir, &name))),
+        };
+        found.extend(path.map(|path| Change { path, kind: ChangeKind::Modified }));
+    }
+    for Change { path, kind } in &mut found {
+        *path = state.seen(path);
+        if let ChangeKind::Renamed(from) = kind {
+            *from = state.seen(from);
         }
     }
     found.sort();
@@ -136,6 +143,24 @@ fn place_of(state: &State, now: &Tree, then: &Tree, node: u64) -> Result<Option<
     }
     let Some((dir, name)) = then.place(node) else { return Ok(None) };
     Ok(if state.is_of(now, (dir, &name), node)? { Some((dir, name)) } else { None })
+}
+
+/// Returns the path of a node that has new names, under a name that is not new.
+fn old_path(
+    state: &State,
+    now: &Tree,
+    then: &Tree,
+    node: u64,
+    added: &BTreeMap<Vec<u8>, u64>,
+) -> Result<Option<Vec<u8>>, Errno> {
+    for (dir, name) in [now.place(node), then.place(node)].into_iter().flatten().chain(state.held_places(node)) {
+        if state.is_of(now, (dir, &name), node)?
+            && let Some(path) = path_of(state, now, (dir, &name)).filter(|path| !added.contains_key(path))
+        {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the changes of names.

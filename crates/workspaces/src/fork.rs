@@ -14,11 +14,31 @@ impl Fork {
     /// # Errors
     /// The errors of the base's root directory.
     pub fn fork(&self, limits: ForkLimits) -> Result<Self, Errno> {
+        self.fork_dir(b"", limits)
+    }
+
+    /// As [`fork`](Self::fork); the new fork shows a directory of this one alone. Its own forks show no more.
+    ///
+    /// ```
+    /// use lightfoot_workspaces::{Fork, ForkLimits};
+    /// use vfs::{Base, Vfs};
+    ///
+    /// let base = Vfs::new(ramfs::RamFs::new());
+    /// base.context().mkdir(Base::CWD, b"/src", 0o755)?;
+    /// let part = Fork::over(base.context(), true)?.fork_dir(b"src", ForkLimits::default())?;
+    /// Vfs::new(part.file_system()).context().mkdir(Base::CWD, b"/new", 0o755)?;
+    /// assert_eq!(part.changes()?[0].to_string(), "A new");
+    /// # Ok::<(), vfs::Errno>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ENOENT`; `ENOTDIR`: no directory has the path, which follows no links; the errors of the base.
+    pub fn fork_dir(&self, dir: &[u8], limits: ForkLimits) -> Result<Self, Errno> {
         // The contents so far belong to neither.
         let (_closed, now) = self.0.snapshot();
         let is_trunk = matches!(self.0.parent, Parent::Base);
         let parent = if is_trunk { Parent::Trunk } else { Parent::Fork(Arc::downgrade(&self.0)) };
-        self.0.fork_of(&now, limits, parent, false).map(Self::of)
+        self.0.fork_of(&now, dir, (limits, parent, false)).map(Self::of)
     }
 
     /// Returns a new fork of the tree at the beginning of this fork, or at its last commit. Its parent is the parent of this one.
@@ -30,7 +50,7 @@ impl Fork {
         let _inside = self.0.enter();
         let then = self.0.origin.lock().clone();
         let parent = if let Parent::Base = self.0.parent { Parent::Trunk } else { self.0.parent.clone() };
-        self.0.fork_of(&then, limits, parent, true).map(Self::of)
+        self.0.fork_of(&then, b"", (limits, parent, true)).map(Self::of)
     }
 }
 
@@ -41,10 +61,16 @@ impl State {
         Self::new(shared, Tree::default(), usage, Parent::Base, (0, 0))
     }
 
-    fn fork_of(&self, of: &Snapshot, limits: ForkLimits, parent: Parent, of_origin: bool) -> Result<Self, Errno> {
+    fn fork_of(
+        &self,
+        of: &Snapshot,
+        dir: &[u8],
+        (limits, parent, of_origin): (ForkLimits, Parent, bool),
+    ) -> Result<Self, Errno> {
         let (tree, usage) = forked(of, limits);
         let (id, from) = (self.shared.next_fork(), if of_origin { self.from } else { self.id });
-        let new = Self::new(self.shared.clone(), tree, usage, parent, (id, from))?;
+        let mut new = Self::new(self.shared.clone(), tree, usage, parent, (id, from))?;
+        new.show(&[&self.dir, dir].join(&b'/'))?;
         self.log(false, || vec![Event::Begin { fork: id, from, like: self.id, of_origin, limits }])?;
         Ok(new)
     }

@@ -1,9 +1,11 @@
 //! A fork as a file system: the methods of [`FileSystem`], over the [state](crate::state) of the fork.
 
 use crate::contents::{Contents, Source};
+use crate::open_files::OpenDir;
 use crate::record::{Node, RECORD_BYTES, Xattrs};
 use crate::state::State;
 use crate::tree::Tree;
+use prim::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use vfs::{
     After, Allocate, Attr, Attributes, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NameStore, NewInode,
@@ -64,14 +66,17 @@ impl ForkFs {
         self.0.change(&[node], bytes, None, |tree| tree.set_xattrs(node, xattrs, now))
     }
 
-    /// Lists the names that the fork made in a directory.
-    fn list_made(&self, dir: u64, after: u64, emit: &mut dyn FnMut(Listed) -> bool) {
+    /// Lists the names that the fork made in a directory, up to a place.
+    fn list_made(&self, dir: u64, (after, last): (u64, u64), emit: &mut dyn FnMut(Listed) -> bool) {
         let mut after = after;
         loop {
             let entries = self.0.tree.lock().listed(dir, after, LISTED);
-            let Some((_, last)) = entries.last() else { return };
-            after = last.serial;
+            let Some((_, behind)) = entries.last() else { return };
+            after = behind.serial;
             for (name, entry) in &entries {
+                if entry.serial > last {
+                    return;
+                }
                 let made = vfs::DirEntry { name: name[..].into(), ino: entry.node, kind: entry.kind };
                 if !emit(Listed::new(made, MADE_COOKIES + entry.serial)) {
                     return;
@@ -83,7 +88,7 @@ impl ForkFs {
 
 impl FileSystem for ForkFs {
     fn root(&self) -> NewInode {
-        self.0.inode(self.0.root).unwrap_or_default()
+        self.0.inode(self.0.shown).unwrap_or_default()
     }
 
     fn traits(&self) -> FsTraits {
@@ -107,7 +112,11 @@ impl FileSystem for ForkFs {
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
-        self.0.inode(self.0.find(dir.node(), name)?)
+        let found = self.0.find(dir.node(), name).and_then(|node| self.0.inode(node));
+        if let Ok(_) | Err(Errno::ENOENT) = found {
+            self.0.note_read(dir.node(), Some(name), found.as_ref().ok());
+        }
+        found
     }
 
     fn read_link(&self, _: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno> {
@@ -130,8 +139,14 @@ impl FileSystem for ForkFs {
         emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
         let node = dir.inode.node();
+        let opened = dir.state.get::<OpenDir>().ok_or(Errno::ESTALE)?;
+        if after == 0 {
+            // Relaxed, here and below: the caller orders its own calls.
+            opened.last.store(self.0.last_listed(), Relaxed);
+        }
         let mut is_wanted = true;
-        if let Some(base) = dir.state.get::<OpenFile>().filter(|_| after < MADE_COOKIES) {
+        self.0.note_read(node, None, None);
+        if let Some(base) = opened.base.get::<OpenFile>().filter(|_| after < MADE_COOKIES) {
             base.entries_after(after, Want::NAMES, &mut |entry, cookie| {
                 let is_shown = self.0.tree.lock().name(node, &entry.name).is_none();
                 let of_base = || vfs::DirEntry { ino: self.0.number(entry.ino), ..entry.clone() };
@@ -140,7 +155,7 @@ impl FileSystem for ForkFs {
             })?;
         }
         if is_wanted {
-            self.list_made(node, after.saturating_sub(MADE_COOKIES), emit);
+            self.list_made(node, (after.saturating_sub(MADE_COOKIES), opened.last.load(Relaxed)), emit);
         }
         Ok(())
     }
@@ -389,7 +404,7 @@ impl FileSystem for ForkFs {
     }
 
     fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {
-        Ok(self.0.usage.statfs())
+        Ok(self.0.usage.statfs(self.0.shared.pages.left()))
     }
 
     fn sync(&self, _: &Request, _: &Open<'_>, _: bool) -> Result<(), Errno> {

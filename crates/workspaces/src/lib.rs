@@ -5,7 +5,8 @@
 //! A new fork copies the root pointer of the map and some numbers, whatever the size of the tree, and forks of forks cost the same:
 //! there are no layers. Contents are persistent maps of pages over a file of the base (`contents`). [`ForkFs`] is a fork as a
 //! [`vfs::FileSystem`], `lower` reads the base through a cache that all forks share, `diff` compares a fork with its origin, and
-//! `usage` limits it, `fork` makes the next. `commit` merges a fork into its parent, `publish` into the base; `undo` lets one side win.
+//! `usage` limits it, `fork` makes the next. `commit` merges a fork into its parent, `publish` into the base; `undo` lets one side win, and `reads` notes
+//! the names that programs read, for a commit that checks them.
 //! `upper` keeps forks in a directory of the host, `open_files` has the open files, `xattrs` attributes and ACLs. [`Workspaces`] has
 //! forks by name in one tree, and `background` frees the forks that it discards.
 //!
@@ -30,6 +31,7 @@ mod names;
 mod open_files;
 mod page;
 mod publish;
+mod reads;
 mod record;
 mod rollback;
 mod state;

@@ -8,6 +8,7 @@
 //! # How it is locked
 //! A mutex for a few instructions.
 
+use crate::publish::Progress;
 use crate::record::{MADE, Place, Xattrs, now_ns};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -29,6 +30,8 @@ pub(crate) struct Lower {
     /// Has the rights with which the base is read and changed.
     pub(crate) context: Context,
     pub(crate) root: Arc<PathRef>,
+    /// Of a commit to the base.
+    pub(crate) progress: Progress,
     /// Whether no other program changes the base.
     pub(crate) is_fixed: bool,
     /// The numbers of files whose inode numbers are too large.
@@ -40,7 +43,8 @@ pub(crate) struct Lower {
 impl Lower {
     pub(crate) fn new(context: Context, is_fixed: bool) -> Result<Self, Errno> {
         let root = Arc::new(context.hold(Base::CWD, b"/", true)?);
-        Ok(Self { context, root, is_fixed, large: Mutex::default(), without_acl: Mutex::default() })
+        let (progress, large, without_acl) = Default::default();
+        Ok(Self { context, root, progress, is_fixed, large, without_acl })
     }
 
     /// Returns the path of a file from the root.
@@ -63,6 +67,14 @@ impl Lower {
             Err(Errno::ENOENT) => Ok(None),
             found => found.map(Some),
         }
+    }
+
+    /// As [`find_if`](Self::find_if), also after a change that another program has just made.
+    pub(crate) fn find_anew(&self, dir: &PathRef, name: &[u8]) -> Result<Option<PathRef>, Errno> {
+        if !self.is_fixed {
+            dir.expire(name);
+        }
+        self.find_if(dir, name)
     }
 
     /// Opens a file to read it, or a directory to list it.

@@ -11,6 +11,12 @@ use std::sync::Arc;
 use vfs::{Attr, Errno, PathRef};
 
 impl State {
+    /// Returns a path from the root of the tree as programs see it.
+    pub(crate) fn seen(&self, path: &[u8]) -> Vec<u8> {
+        let below = path.strip_prefix(&*self.dir).and_then(|rest| rest.strip_prefix(b"/"));
+        if path == self.dir { Vec::new() } else { below.unwrap_or(path).to_vec() }
+    }
+
     /// Returns the base's node of a name, if the base shows through in the directory.
     pub(crate) fn covered(&self, dir: u64, name: &[u8]) -> Result<Option<u64>, Errno> {
         match &self.current(dir)?.base {

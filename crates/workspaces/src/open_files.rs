@@ -8,10 +8,26 @@
 //! A mutex around the counts, held for some instructions.
 
 use crate::state::State;
+use prim::atomic::AtomicU64;
 use std::sync::Arc;
 use vfs::{Errno, Open, OpenFile, OpenState, Opened, S_IFDIR, S_IFREG};
 
+/// An open directory.
+#[derive(Debug)]
+pub(crate) struct OpenDir {
+    /// The directory of the base.
+    pub(crate) base: OpenState,
+    /// The last place in listings that the listing has. A file that is renamed meanwhile gets a later place: a program that renames
+    /// each file that it lists would never come to the end.
+    pub(crate) last: AtomicU64,
+}
+
 impl State {
+    /// Returns the last place in listings that a name has so far.
+    pub(crate) fn last_listed(&self) -> u64 {
+        self.tree.lock().serial
+    }
+
     /// Opens the file of the base behind a node, if there is one with contents or names.
     pub(crate) fn open_base(&self, node: u64) -> Result<OpenState, Errno> {
         let current = self.current(node)?;
@@ -30,6 +46,10 @@ impl State {
         let is_shown = || self.tree.lock().node(node).is_none_or(|node| node.contents.is_none());
         let shown = state.get::<OpenFile>().filter(|_| is_shown());
         let (keeps_pages, version) = shown.map_or((true, None), |base| (base.keeps_pages(), base.version()));
+        let state = match self.current(node)?.attr.is_dir() {
+            true => OpenState::Shared(Arc::new(OpenDir { base: state, last: AtomicU64::new(self.last_listed()) })),
+            false => state,
+        };
         Ok(Opened { state, keeps_pages, version, ..Opened::default() })
     }
 

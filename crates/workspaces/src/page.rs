@@ -23,11 +23,28 @@ impl Pages {
     /// Returns a new page. Its bytes are not known until it is written whole.
     ///
     /// # Errors
-    /// `ENOMEM`.
+    /// `ENOSPC`: all forks have as many as they may; `ENOMEM`.
     pub(crate) fn page(&self) -> Result<Page, Errno> {
+        let page = match self {
+            Self::Memory(pool) => pool.page().map(Page::Memory),
+            Self::Disk(slots) => slots.take().map(Page::Disk),
+        };
+        page.ok_or_else(|| if self.left() == 0 { Errno::ENOSPC } else { Errno::ENOMEM })
+    }
+
+    /// Sets the most pages of all forks.
+    pub(crate) fn set_limit(&self, pages: u64) {
         match self {
-            Self::Memory(pool) => pool.page().map(Page::Memory).ok_or(Errno::ENOMEM),
-            Self::Disk(slots) => Ok(Page::Disk(slots.take())),
+            Self::Memory(pool) => pool.set_limit(usize::try_from(pages).unwrap_or(usize::MAX)),
+            Self::Disk(slots) => slots.set_limit(pages),
+        }
+    }
+
+    /// Returns how many more pages there may be.
+    pub(crate) fn left(&self) -> u64 {
+        match self {
+            Self::Memory(pool) => pool.left() as u64,
+            Self::Disk(slots) => slots.left(),
         }
     }
 }

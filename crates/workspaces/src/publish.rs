@@ -13,11 +13,13 @@
 //! Other forks see the new files where they have changed nothing, as they see changes of other programs.
 
 mod journal;
+mod progress;
 mod resolve;
 mod staging;
 
 pub use journal::Recovered;
 pub(crate) use journal::STAGING;
+pub(crate) use progress::Progress;
 
 use crate::commit::{Commit, CommitOptions, Conflict, ConflictKind, Conflicts};
 use crate::diff::{changes, path_of};
@@ -94,12 +96,15 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
             return Ok(Commit::Done(done));
         }
         target.begin()?;
+        let progress = &target.0.progress;
+        progress.begin(plan.files.len() + plan.names.len() + plan.changed.len());
         let failed = |errno| (Path::new(), errno);
         let taken = plan.steps().map_err(failed).and_then(|steps| {
             log_moves(state, &steps, false).map_err(failed)?;
             // An error of the log: the next start does not find these files.
             target.run(&steps).inspect_err(|_| log_moves(state, &steps, true).unwrap_or_default())
         });
+        progress.begin(0);
         // A later commit, or a recovery, removes files that stay.
         let _ended = target.end_if_settled();
         state.settled.store(now_ns(), Relaxed);
@@ -113,6 +118,7 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
         }
         let stale = core::mem::take(&mut plan.stale);
         plan.settle()?;
+        state.renew_reads()?;
         let files = plan.changed.iter().map(|changed| changed.number);
         let replaced: Vec<u64> =
             files.filter(|number| tree.node(*number).is_some_and(|node| !node.attr.is_dir())).collect();
@@ -161,6 +167,11 @@ impl<'p> Plan<'p> {
                 _ => {}
             }
         }
+        if let Some(reads) = self.state.reads().filter(|_| self.options.reads) {
+            for path in self.state.stale_reads(&reads)? {
+                self.conflict(&path, ConflictKind::Read, None);
+            }
+        }
         Ok(())
     }
 
@@ -192,7 +203,7 @@ impl<'p> Plan<'p> {
             self.conflict(&path, ConflictKind::Removed, None);
             return Ok(());
         }
-        let found = self.state.shared.lower.find_if(&base, name)?;
+        let found = self.state.shared.lower.find_anew(&base, name)?;
         let old = found.map(|found| found.attr_anew()).transpose()?;
         if old.is_some_and(|attr| attr.nlink == 0) {
             // Another program has removed or replaced it lately.

@@ -11,7 +11,8 @@
 use crate::contents::{Contents, File, Source};
 use crate::lower::{Held, HeldFiles, Lower};
 use crate::page::Pages;
-use crate::record::{Node, Record};
+use crate::reads::Reads;
+use crate::record::{Node, Record, is_name};
 use crate::tree::{Tree, Unchanged};
 use crate::upper::Upper;
 use crate::upper::event::{Event, Name};
@@ -19,7 +20,7 @@ use crate::usage::{ForkLimits, Usage};
 use core::cell::OnceCell;
 use core::fmt;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use prim::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use vfs::{Attr, Errno, Inode, Invalidator, NewInode, Open, OpenFlags, Valid, Want};
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) lower: Lower,
     pub(crate) pages: Pages,
     pub(crate) upper: Option<Upper>,
+    /// Whether new forks note reads.
+    pub(crate) notes_reads: AtomicBool,
     next_node: AtomicU64,
     next_epoch: AtomicU64,
     next_fork: AtomicU64,
@@ -41,7 +44,8 @@ impl Shared {
     /// `upper`: the directory that keeps the store. `next`: the next numbers of nodes, epochs and forks.
     pub(crate) fn new(lower: Lower, pages: Pages, upper: Option<Upper>, next: (u64, u64, u64)) -> Self {
         let (next_node, next_epoch, next_fork) = (next.0.into(), next.1.into(), next.2.into());
-        Self { lower, pages, upper, next_node, next_epoch, next_fork, forks: Mutex::default() }
+        let (notes_reads, forks) = Default::default();
+        Self { lower, pages, upper, notes_reads, next_node, next_epoch, next_fork, forks }
     }
 
     /// Returns a number that no node had before.
@@ -87,7 +91,11 @@ pub(crate) struct State {
     pub(crate) from: u64,
     /// The name that a directory keeps.
     pub(crate) name: Mutex<Option<Name>>,
+    /// The root of the tree.
     pub(crate) root: u64,
+    /// The directory that programs see as the root, and its path from the root.
+    pub(crate) shown: u64,
+    pub(crate) dir: Vec<u8>,
     pub(crate) tree: Mutex<Tree>,
     /// The tree and its use at the moment of the fork, or of the last commit.
     pub(crate) origin: Mutex<Snapshot>,
@@ -104,6 +112,8 @@ pub(crate) struct State {
     /// The ways to the caches of its mounts, also of those that have ended.
     pub(crate) invalidators: Mutex<Vec<Invalidator>>,
     pub(crate) usage: Usage,
+    /// The reads, if they are noted.
+    pub(crate) reads: Option<Mutex<Arc<Reads>>>,
 }
 
 /// The closed gate of a fork, and the lock that holds off an image.
@@ -139,6 +149,8 @@ impl State {
     ) -> Result<Self, Errno> {
         let root = shared.lower.root.clone();
         let node = shared.lower.number(root.attr()?.ino, || shared.next_node());
+        // Relaxed: set before the first fork.
+        let reads = shared.notes_reads.load(Relaxed).then(Mutex::default);
         let mut held = HeldFiles::default();
         held.hold(node, Held { file: root, place: None });
         Ok(Self {
@@ -148,6 +160,8 @@ impl State {
             from,
             name: Mutex::default(),
             root: node,
+            shown: node,
+            dir: Vec::new(),
             origin: Mutex::new((tree.clone(), usage.now())),
             settled: AtomicI64::new(0),
             parent,
@@ -157,7 +171,26 @@ impl State {
             opens: Mutex::default(),
             invalidators: Mutex::default(),
             usage,
+            reads,
         })
+    }
+
+    /// Shows a directory of the tree alone, by its path from the root. After an error, the fork shows nothing.
+    ///
+    /// # Errors
+    /// `ENOENT`, `ENOTDIR`: also for a symbolic link; the base's.
+    pub(crate) fn show(&mut self, dir: &[u8]) -> Result<(), Errno> {
+        let names: Vec<&[u8]> = dir.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+        (self.dir, self.shown) = (names.join(&b'/'), 0);
+        let mut at = self.root;
+        for name in names {
+            at = if is_name(name) { self.find(at, name)? } else { return Err(Errno::ENOENT) };
+            if !self.current(at)?.attr.is_dir() {
+                return Err(Errno::ENOTDIR);
+            }
+        }
+        self.shown = at;
+        Ok(())
     }
 
     /// Makes the next write to each file copy its contents first: another tree has them now.

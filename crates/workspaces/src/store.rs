@@ -67,11 +67,9 @@ impl Fork {
     /// Returns the changes that lead from another fork of the same store to this one, by path.
     ///
     /// # Errors
-    /// `EINVAL` for a fork of another store; the errors of the base.
+    /// `EINVAL` for a fork of another store, or that shows another directory; the errors of the base.
     pub fn changes_since(&self, other: &Self) -> Result<Vec<Change>, Errno> {
-        if !Arc::ptr_eq(&self.0.shared, &other.0.shared) {
-            return Err(Errno::EINVAL);
-        }
+        self.check_like(other)?;
         let [now, then] = [self, other].map(|fork| fork.0.tree.lock().clone());
         changes(&self.0, &now, &then)
     }
@@ -80,20 +78,23 @@ impl Fork {
     /// same store. The fork loses its other changes. An open file that the state lacks stays for the program that has it open.
     ///
     /// # Errors
-    /// `EINVAL` for a fork of another store; `ENOSPC`: the limits of the fork do not allow that state.
+    /// `EINVAL` for a fork of another store, or that shows another directory; `ENOSPC`: the limits of the fork do not allow that state.
     pub fn roll_back(&self, to: Option<&Self>) -> Result<(), Errno> {
         let Some(to) = to else {
             let origin = self.0.origin.lock().clone();
             return self.0.roll_back(&origin);
         };
-        if !Arc::ptr_eq(&self.0.shared, &to.0.shared) {
-            return Err(Errno::EINVAL);
-        }
+        self.check_like(to)?;
         if Arc::ptr_eq(&self.0, &to.0) {
             return Ok(());
         }
         let (_, target) = to.0.snapshot();
         self.0.roll_back(&target)
+    }
+
+    fn check_like(&self, other: &Self) -> Result<(), Errno> {
+        let is_like = Arc::ptr_eq(&self.0.shared, &other.0.shared) && self.0.dir == other.0.dir;
+        if is_like { Ok(()) } else { Err(Errno::EINVAL) }
     }
 
     /// Returns whether `child` was made from this fork.

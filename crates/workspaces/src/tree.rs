@@ -27,7 +27,8 @@ pub(crate) struct Unchanged {
 #[derive(Clone, Default)]
 pub(crate) struct Tree {
     pub(crate) map: Map<Key, Record>,
-    serial: u64,
+    /// The last place in listings.
+    pub(crate) serial: u64,
     /// Files without names that may be open.
     orphans: BTreeSet<u64>,
     /// The bytes of all records.

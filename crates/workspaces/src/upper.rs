@@ -290,7 +290,7 @@ mod tests {
         for fork in 0..THREADS {
             spaces.fork(BASE, &fork.to_string(), ForkLimits::default()).unwrap();
         }
-        let shared = spaces.get("0").unwrap().0.0.shared.clone();
+        let shared = spaces.tree_of("0").unwrap().0.shared.clone();
         let is_over = AtomicBool::new(false);
         let images = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..THREADS)

@@ -107,11 +107,12 @@ impl Usage {
         let _ = self.inodes.fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_sub(1)));
     }
 
-    /// Returns the limits and the use as `statfs(2)` shows them.
-    pub(crate) fn statfs(&self) -> StatFs {
+    /// Returns the limits and the use as `statfs(2)` shows them. `left`: the pages that all forks together may take.
+    pub(crate) fn statfs(&self, left: u64) -> StatFs {
         const BLOCK: u64 = 4096;
         let (bytes, inodes) = self.now();
         let free = self.limits.unreserved().saturating_sub(bytes) / BLOCK;
+        let free = free.min(left);
         StatFs {
             block_size: BLOCK as u32,
             blocks: self.limits.bytes / BLOCK,

@@ -8,7 +8,8 @@
 //! A mutex around the names, held for one fork or discard. A thread of [`Background`] frees the memory of ended forks.
 
 use crate::background::Background;
-use crate::commit::{Commit, CommitOptions};
+use crate::commit::{Commit, CommitOptions, OnConflict};
+use crate::contents::PAGE_BYTES;
 use crate::diff::Change;
 use crate::lower::Lower;
 use crate::publish::Recovered;
@@ -20,6 +21,7 @@ use crate::usage::ForkLimits;
 use core::fmt;
 use core::time::Duration;
 use parking_lot::Mutex;
+use prim::atomic::Ordering::Relaxed;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
@@ -43,6 +45,21 @@ pub enum WorkspaceError {
         Foreign::of(.0)
     )]
     BadName(String),
+    /// No directory of the tree has this path.
+    #[error("{}: not a directory of the tree (name one of it, without links)", Foreign::of(.0))]
+    NoDirectory(String),
+    /// The fork shows another directory.
+    #[error("{}: shows another directory of the tree (name a fork that shows the same)", Foreign::of(.0))]
+    OtherDirectory(String),
+    /// Only a rollback changes the fork.
+    #[error("{}: the fork is read-only (commit into another fork)", Foreign::of(.0))]
+    ReadOnly(String),
+    /// The reads of the fork are not known.
+    #[error(
+        "{}: the mount has not noted all that programs read in the fork (mount with --reads, and make the fork then; at most 262,144 names)",
+        Foreign::of(.0)
+    )]
+    ReadsUnknown(String),
     /// Files of the fork are open.
     #[error("{}: files of the fork are open (close them, or use --lazy)", Foreign::of(.0))]
     Busy(String),
@@ -76,6 +93,8 @@ pub struct ForkInfo {
     pub name: String,
     /// The fork or the base that it was made from.
     pub parent: String,
+    /// The directory of the base's tree that it shows: empty, if all.
+    pub dir: String,
     /// When it was made.
     pub made: SystemTime,
     /// The bytes in use, with the parent's use at that moment.
@@ -107,10 +126,12 @@ pub struct ForkOptions {
 
 type Forks = BTreeMap<String, Kept>;
 
+#[derive(Clone)]
 struct Kept {
     fork: Fork,
     parent: String,
     made: SystemTime,
+    is_read_only: bool,
 }
 
 /// A fork that was discarded, and its root directory, without which the thread that discards it might free its cache.
@@ -160,12 +181,15 @@ impl fmt::Debug for Workspaces {
 }
 
 impl Workspaces {
-    /// Returns a tree without forks. The arguments are as for [`Fork::over`].
+    /// Returns a tree without forks. The arguments are as for [`Fork::over`]. The forks store at most half of the machine's memory:
+    /// see [`set_limit`](Self::set_limit).
     ///
     /// # Errors
     /// The errors of the base's root directory.
     pub fn over(base: vfs::Context, is_fixed: bool) -> Result<Self, Errno> {
-        Self::of(Fork::over(base, is_fixed)?, None)
+        let spaces = Self::of(Fork::over(base, is_fixed)?, None)?;
+        spaces.set_limit(ramfs::RamLimits::default().bytes.unwrap_or(u64::MAX));
+        Ok(spaces)
     }
 
     /// Returns a tree with the forks that a directory of the host keeps, which may be missing or empty. Each change of a fork is in the
@@ -198,10 +222,9 @@ impl Workspaces {
         for state in opened {
             let Some(name) = state.name.lock().clone() else { continue };
             let made = SystemTime::UNIX_EPOCH + Duration::from_nanos(name.made.unsigned_abs());
-            let kept = Kept { fork: Fork(state), parent: name.parent, made };
-            spaces
-                .show(&mut spaces.forks.lock(), &name.name, kept, name.is_read_only || name.is_lost)
-                .map_err(failed)?;
+            let is_read_only = name.is_read_only || name.is_lost;
+            let kept = Kept { fork: Fork(state), parent: name.parent, made, is_read_only };
+            spaces.show(&mut spaces.forks.lock(), &name.name, kept).map_err(failed)?;
         }
         Ok(spaces)
     }
@@ -221,11 +244,12 @@ impl Workspaces {
         &self.tree
     }
 
-    /// Makes the fork `name` of the fork `from`, or of the [base](BASE).
+    /// Makes the fork `name` of the fork `from`, or of the [base](BASE). A path behind the name of that fork, as in `base/src`, makes
+    /// a fork that shows this directory alone.
     ///
     /// # Errors
-    /// [`WorkspaceError::Missing`], [`WorkspaceError::Exists`], [`WorkspaceError::BadName`]; [`WorkspaceError::Failed`] if the base
-    /// cannot be read.
+    /// [`WorkspaceError::Missing`], [`WorkspaceError::Exists`], [`WorkspaceError::BadName`], [`WorkspaceError::NoDirectory`];
+    /// [`WorkspaceError::Failed`] if the base cannot be read.
     pub fn fork(&self, from: &str, name: &str, limits: ForkLimits) -> Result<(), WorkspaceError> {
         self.fork_with(from, name, ForkOptions { limits, ..ForkOptions::default() })
     }
@@ -236,8 +260,18 @@ impl Workspaces {
     /// As for [`Workspaces::fork`].
     pub fn fork_with(&self, from: &str, name: &str, options: ForkOptions) -> Result<(), WorkspaceError> {
         let ForkOptions { limits, is_read_only, of_origin } = options;
-        let (of, parent) = if of_origin { self.get(from)? } else { (self.tree_of(from)?, from.into()) };
-        let fork = if of_origin { of.fork_origin(limits)? } else { of.fork(limits)? };
+        let (from, dir) = from.split_once('/').filter(|_| !of_origin).unwrap_or((from, ""));
+        let origin = if of_origin { Some(self.get(from)?) } else { None };
+        let (of, parent) = match origin {
+            Some(kept) => (kept.fork, kept.parent),
+            None => (self.tree_of(from)?, from.into()),
+        };
+        let no_dir = |errno| match errno {
+            Errno::ENOENT | Errno::ENOTDIR => WorkspaceError::NoDirectory(dir.into()),
+            errno => errno.into(),
+        };
+        let fork =
+            if of_origin { of.fork_origin(limits)? } else { of.fork_dir(dir.as_bytes(), limits).map_err(no_dir)? };
         if !is_name(name.as_bytes()) || name == BASE {
             return Err(WorkspaceError::BadName(name.into()));
         }
@@ -246,18 +280,26 @@ impl Workspaces {
             return Err(WorkspaceError::Exists(name.into()));
         }
         let (made, is_lost) = (SystemTime::now(), of.0.is_lost());
-        fork.0.keep(Name { name: name.into(), parent: parent.clone(), made: ns(made), is_read_only, is_lost })?;
-        Ok(self.show(&mut forks, name, Kept { fork, parent, made }, is_read_only || is_lost)?)
+        fork.0.keep(Name {
+            name: name.into(),
+            parent: parent.clone(),
+            made: ns(made),
+            is_read_only,
+            is_lost,
+            dir: fork.0.dir.clone(),
+        })?;
+        let is_read_only = is_read_only || is_lost;
+        Ok(self.show(&mut forks, name, Kept { fork, parent, made, is_read_only })?)
     }
 
     /// Mounts a fork.
-    fn show(&self, forks: &mut Forks, name: &str, kept: Kept, is_read_only: bool) -> Result<(), Errno> {
+    fn show(&self, forks: &mut Forks, name: &str, kept: Kept) -> Result<(), Errno> {
         let (at, context) = (at(name), self.tree.context());
         match context.mkdir(Base::CWD, &at, 0o755) {
             Ok(()) | Err(Errno::EEXIST) => {}
             Err(errno) => return Err(errno),
         }
-        let read_only = if is_read_only { MountFlags::RDONLY } else { MountFlags::empty() };
+        let read_only = if kept.is_read_only { MountFlags::RDONLY } else { MountFlags::empty() };
         let flags = read_only.union(MountFlags::NOSUID).union(MountFlags::NODEV);
         context.mount(kept.fork.file_system(), Base::CWD, &at, flags)?;
         forks.insert(name.into(), kept);
@@ -275,7 +317,7 @@ impl Workspaces {
     /// # Errors
     /// [`WorkspaceError::Missing`]; [`WorkspaceError::Failed`] if the base cannot be read.
     pub fn changes(&self, name: &str) -> Result<Vec<Change>, WorkspaceError> {
-        Ok(self.get(name)?.0.changes()?)
+        Ok(self.get(name)?.fork.changes()?)
     }
 
     /// Returns the changes that lead from the fork `other`, or the [base](BASE), to a fork.
@@ -283,33 +325,49 @@ impl Workspaces {
     /// # Errors
     /// As for [`Workspaces::changes`].
     pub fn changes_since(&self, name: &str, other: &str) -> Result<Vec<Change>, WorkspaceError> {
-        Ok(self.get(name)?.0.changes_since(&self.tree_of(other)?)?)
+        self.get(name)?.fork.changes_since(&self.tree_of(other)?).map_err(other_directory(other))
     }
 
     /// Returns a fork, or the trunk.
-    fn tree_of(&self, name: &str) -> Result<Fork, WorkspaceError> {
-        if name == BASE { Ok(self.trunk.clone()) } else { Ok(self.get(name)?.0) }
+    pub(crate) fn tree_of(&self, name: &str) -> Result<Fork, WorkspaceError> {
+        if name == BASE { Ok(self.trunk.clone()) } else { Ok(self.get(name)?.fork) }
     }
 
     /// Makes the changes of a fork changes of the tree that it was made from, all or none: see [`Fork::commit`].
     ///
     /// # Errors
-    /// [`WorkspaceError::Missing`]: the fork, or its parent, was discarded; [`WorkspaceError::CutOff`];
-    /// [`WorkspaceError::NotCommitted`].
+    /// [`WorkspaceError::Missing`]: the fork, or its parent, was discarded; [`WorkspaceError::ReadOnly`]: the parent, or the fork, if
+    /// it would lose a change; [`WorkspaceError::ReadsUnknown`]; [`WorkspaceError::CutOff`]; [`WorkspaceError::NotCommitted`].
     pub fn commit(&self, name: &str, options: CommitOptions) -> Result<Commit, WorkspaceError> {
-        let (fork, parent) = self.get(name)?;
+        let Kept { fork, parent, is_read_only, .. } = self.get(name)?;
         if fork.0.is_lost() {
             return Err(WorkspaceError::Lost(name.into()));
         }
-        // Another fork may have the name of the parent now, and programs may use the parent after it was discarded.
-        if parent != BASE && !self.get(&parent)?.0.is_parent_of(&fork) {
-            return Err(WorkspaceError::Missing(parent));
+        if is_read_only && options.conflicts == OnConflict::Theirs {
+            return Err(WorkspaceError::ReadOnly(name.into()));
+        }
+        if parent != BASE {
+            let of = self.get(&parent)?;
+            // Another fork may have the name of the parent now, and programs may use the parent after it was discarded.
+            if !of.fork.is_parent_of(&fork) {
+                return Err(WorkspaceError::Missing(parent));
+            }
+            if of.is_read_only {
+                return Err(WorkspaceError::ReadOnly(parent));
+            }
         }
         fork.commit(options).map_err(|errno| match errno {
             Errno::ESTALE => WorkspaceError::Missing(parent),
             Errno::EBUSY => WorkspaceError::CutOff,
+            Errno::ENODATA if options.reads => WorkspaceError::ReadsUnknown(name.into()),
             errno => WorkspaceError::NotCommitted(errno),
         })
+    }
+
+    /// Returns how many files and steps of a commit to the base that runs now are done, and how many there are. 0: no commit runs.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        self.trunk.0.shared.lower.progress.now()
     }
 
     /// Completes or undoes a commit to the base that was cut off: see [`Fork::recover`].
@@ -325,16 +383,26 @@ impl Workspaces {
     /// # Errors
     /// [`WorkspaceError::Missing`]; [`WorkspaceError::Failed`]: the limits of the fork do not allow that state.
     pub fn roll_back(&self, name: &str, to: Option<&str>) -> Result<(), WorkspaceError> {
-        let fork = self.get(name)?.0;
-        let to = to.map(|to| self.tree_of(to)).transpose()?;
-        Ok(fork.roll_back(to.as_ref())?)
+        let fork = self.get(name)?.fork;
+        let other = to.map(|to| self.tree_of(to)).transpose()?;
+        fork.roll_back(other.as_ref()).map_err(other_directory(to.unwrap_or_default()))
     }
 
-    /// Returns a fork, and the name of its parent.
-    pub(crate) fn get(&self, name: &str) -> Result<(Fork, String), WorkspaceError> {
-        let forks = self.forks.lock();
-        let kept = forks.get(name).ok_or_else(|| WorkspaceError::Missing(name.into()))?;
-        Ok((kept.fork.clone(), kept.parent.clone()))
+    /// Returns a fork.
+    fn get(&self, name: &str) -> Result<Kept, WorkspaceError> {
+        self.forks.lock().get(name).cloned().ok_or_else(|| WorkspaceError::Missing(name.into()))
+    }
+
+    /// Makes all later forks note which names programs read in them, for [`CommitOptions::reads`].
+    pub fn note_reads(&self) {
+        // Relaxed: as in `State::new`.
+        self.trunk.0.shared.notes_reads.store(true, Relaxed);
+    }
+
+    /// Sets the most bytes of contents that all forks together may store. Contents that forks share count once. Calls that need more
+    /// fail with `ENOSPC`.
+    pub fn set_limit(&self, bytes: u64) {
+        self.trunk.0.shared.pages.set_limit(bytes / PAGE_BYTES);
     }
 
     /// Removes a fork with its changes. Its forks stay. With `is_lazy`, also while files are open, which stay until they are
@@ -370,7 +438,8 @@ impl Workspaces {
         let info = |(name, kept): (&String, &Kept)| {
             let (bytes, inodes) = kept.fork.usage();
             let (open_files, parent) = (kept.fork.0.open_files(), kept.parent.clone());
-            ForkInfo { name: name.clone(), parent, made: kept.made, bytes, inodes, open_files }
+            let dir = String::from_utf8_lossy(&kept.fork.0.dir).into();
+            ForkInfo { name: name.clone(), parent, dir, made: kept.made, bytes, inodes, open_files }
         };
         self.forks.lock().iter().map(info).collect()
     }
@@ -390,6 +459,11 @@ impl Drop for Workspaces {
             self.tree.barrier();
         }
     }
+}
+
+/// Returns the error of a comparison with a fork, or of a rollback to it.
+fn other_directory(name: &str) -> impl FnOnce(Errno) -> WorkspaceError {
+    move |errno| if errno == Errno::EINVAL { WorkspaceError::OtherDirectory(name.into()) } else { errno.into() }
 }
 
 /// Returns the path of a fork in the tree.

@@ -22,6 +22,8 @@ const STEP: Duration = Duration::from_millis(10);
 pub(super) struct Exchange {
     pub(super) stream: UnixStream,
     until: Instant,
+    /// Bytes behind the last line.
+    rest: Vec<u8>,
 }
 
 impl Exchange {
@@ -38,7 +40,7 @@ impl Exchange {
                 Ok(()) => {
                     let stream = UnixStream::from(socket);
                     stream.set_nonblocking(false)?;
-                    return Ok(Self { stream, until });
+                    return Ok(Self { stream, until, rest: Vec::new() });
                 }
                 // The queue of the socket is full.
                 Err(Errno::AGAIN) => {
@@ -50,24 +52,37 @@ impl Exchange {
         }
     }
 
-    /// Sends a request. Returns the line that the process replies, of at most `most` bytes.
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// `TimedOut`, and the errors of the socket.
+    pub(super) fn request(mut self, request: &[u8]) -> io::Result<Self> {
+        self.stream.set_write_timeout(Some(left(self.until)?))?;
+        self.stream.write_all(request).map_err(timed_out)?;
+        Ok(self)
+    }
+
+    /// Returns the next line that the process replies, of at most `most` bytes.
     ///
     /// # Errors
     /// `TimedOut`, `InvalidData` if the line is longer, and the errors of the socket.
-    pub(super) fn request(mut self, request: &[u8], most: usize) -> io::Result<Vec<u8>> {
-        self.stream.set_write_timeout(Some(left(self.until)?))?;
-        self.stream.write_all(request).map_err(timed_out)?;
-        let (mut line, mut part) = (Vec::new(), [0; 16 << 10]);
+    pub(super) fn line(&mut self, most: usize) -> io::Result<Vec<u8>> {
+        let (mut line, mut part, mut new) = (core::mem::take(&mut self.rest), [0; 16 << 10], 0);
         loop {
-            self.stream.set_read_timeout(Some(left(self.until)?))?;
-            let read = self.stream.read(&mut part).map_err(timed_out)?;
-            line.extend_from_slice(&part[..read]);
-            if read == 0 || part[..read].contains(&b'\n') {
+            if let Some(end) = line[new..].iter().position(|byte| *byte == b'\n') {
+                self.rest = line.split_off(new + end + 1);
                 return Ok(line);
             }
             if line.len() > most {
                 return Err(io::ErrorKind::InvalidData.into());
             }
+            self.stream.set_read_timeout(Some(left(self.until)?))?;
+            let read = self.stream.read(&mut part).map_err(timed_out)?;
+            if read == 0 {
+                return Ok(line);
+            }
+            new = line.len();
+            line.extend_from_slice(&part[..read]);
         }
     }
 }
@@ -123,10 +138,15 @@ mod tests {
     fn a_process_that_drips_or_never_replies_is_left_at_the_deadline() {
         let drips = |mut client: UnixStream| while client.write_all(b" ").is_ok() {};
         let (_dir, path) = hostile(drips);
-        let error = Exchange::begin(&path, soon()).unwrap().request(b"snapshot\n", usize::MAX).unwrap_err();
+        let error = Exchange::begin(&path, soon())
+            .unwrap()
+            .request(b"snapshot\n")
+            .and_then(|mut exchange| exchange.line(usize::MAX))
+            .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        let error =
-            Exchange::begin(&path, soon()).and_then(|exchange| exchange.request(b"snapshot\n", 1000)).unwrap_err();
+        let error = Exchange::begin(&path, soon())
+            .and_then(|exchange| exchange.request(b"snapshot\n")?.line(1000))
+            .unwrap_err();
         assert!(matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::TimedOut), "{error}");
     }
 
@@ -144,7 +164,8 @@ mod tests {
             assert!(waiting.len() < 100_000, "the queue never fills");
         };
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        let error = waiting.pop().unwrap().request(b"snapshot\n", 1000).unwrap_err();
+        let error =
+            waiting.pop().unwrap().request(b"snapshot\n").and_then(|mut exchange| exchange.line(1000)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 

@@ -24,7 +24,7 @@ fn size(text: &str, whole: u64) -> Option<u64> {
 }
 
 /// Returns a number of bytes; with `%`, a part of this machine's memory.
-pub(super) fn size_of_memory(text: &str) -> Option<u64> {
+pub(crate) fn size_of_memory(text: &str) -> Option<u64> {
     let info = rustix::system::sysinfo();
     size(text, info.totalram.saturating_mul(u64::from(info.mem_unit)))
 }

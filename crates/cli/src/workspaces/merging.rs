@@ -1,7 +1,7 @@
 //! `lightfoot commit` and `lightfoot rollback`.
 
 use super::place::Place;
-use super::{WorkspacesError, exchange, print_all, write_back};
+use super::{WorkspacesError, exchange, print_all, shows_progress, write_back};
 use crate::workspaces_server::{Reply, Request, Winner};
 use clap::Args;
 use std::io::Write;
@@ -25,6 +25,10 @@ pub(crate) struct Commit {
     /// Also write set-user-ID bits, devices, files of other owners and attributes of the system into the source
     #[arg(long)]
     privileged: bool,
+
+    /// Also report what programs have read in the fork and its parent, or the source, has changed since (mount with --reads)
+    #[arg(long)]
+    reads: bool,
 
     /// Print a JSON object for each change or conflict
     #[arg(long)]
@@ -50,8 +54,8 @@ pub(crate) struct Rollback {
 pub(super) fn commit(commit: &Commit, out: &mut impl Write) -> Result<(), WorkspacesError> {
     let place = Place::of(&commit.path)?;
     write_back(&place.mount.mountpoint);
-    let Commit { check, conflicts, privileged, .. } = *commit;
-    let sent = Request::Commit { name: place.fork()?, check, conflicts, privileged };
+    let Commit { check, conflicts, privileged, reads, .. } = *commit;
+    let sent = Request::Commit { name: place.fork()?, check, conflicts, privileged, reads, progress: shows_progress() };
     match exchange(&place.mount, &sent)? {
         Reply::Changes(changes) => print_all(&changes, commit.json, out),
         Reply::Conflicts(conflicts) => {

@@ -56,6 +56,19 @@ impl Place {
         if is_base { Ok(workspaces::BASE.into()) } else { self.fork() }
     }
 
+    /// Returns the name of the fork, or of the base, that has the path, with the path from its root.
+    ///
+    /// # Errors
+    /// If the path is in neither.
+    pub(super) fn directory(&self) -> Result<String, WorkspacesError> {
+        match self.rest.strip_prefix("w") {
+            Ok(below) if below.as_os_str().is_empty() => Err(self.not_a_fork()),
+            Ok(below) => Ok(below.to_string_lossy().into()),
+            Err(_) if self.rest.starts_with(workspaces::BASE) => Ok(self.rest.to_string_lossy().into()),
+            Err(_) => self.tree(),
+        }
+    }
+
     /// Returns the name of another fork of the same mount, or of the base.
     ///
     /// # Errors

@@ -14,7 +14,8 @@ use workspaces::{Change, ChangeKind, Conflict};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Request {
-    /// Make the fork `name` of `from`, which is the name of a fork, or `base`; with `origin`, of what that fork began with.
+    /// Make the fork `name` of `from`, which is the name of a fork, or `base`, or a directory of one, as in `base/src`; with `origin`,
+    /// of what the fork `from` began with.
     Fork {
         from: String,
         name: String,
@@ -36,16 +37,23 @@ pub(crate) enum Request {
         conflicts: Winner,
         #[serde(default)]
         privileged: bool,
+        #[serde(default)]
+        reads: bool,
+        #[serde(default)]
+        progress: bool,
     },
     /// Return a fork to its beginning, or to the state of the fork `to`.
     Rollback { name: String, to: Option<String> },
-    /// Discard a fork; with `lazy`, also while programs use it; with `wait`, reply when its memory is free.
+    /// Discard a fork; with `lazy`, also while programs use it; with `wait`, reply when its memory is free. `progress`, here and in a
+    /// commit: reply also with [`Reply::Progress`], some times a second.
     Discard {
         name: String,
         #[serde(default)]
         lazy: bool,
         #[serde(default)]
         wait: bool,
+        #[serde(default)]
+        progress: bool,
     },
     /// List all forks.
     List,
@@ -65,6 +73,11 @@ pub(crate) enum Winner {
 }
 
 impl Request {
+    /// Returns whether the client shows how far the request is.
+    pub(crate) fn shows_progress(&self) -> bool {
+        matches!(self, Self::Commit { progress: true, .. } | Self::Discard { progress: true, .. })
+    }
+
     /// Returns the request for a fork without options.
     pub(crate) fn fork(from: impl Into<String>, name: &str) -> Self {
         let (from, name) = (from.into(), name.into());
@@ -84,6 +97,8 @@ pub(crate) enum Reply {
     Conflicts(Vec<ConflictLine>),
     /// All forks.
     Forks(Vec<ForkLine>),
+    /// How many parts of the request are done, and how many there are; 0: that is not known. Other replies follow.
+    Progress { done: u64, of: u64 },
     /// The request was refused, for this reason.
     #[serde(untagged)]
     Refused { error: String },
@@ -199,6 +214,9 @@ pub(crate) struct ForkLine {
     pub(crate) name: String,
     /// The fork that it was made from, or `base`.
     pub(crate) parent: String,
+    /// The directory of the source that it shows, if not all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) dir: String,
     /// Seconds since it was made.
     pub(crate) age_s: u64,
     /// The bytes of its changes, with the parent's at that moment.

@@ -118,14 +118,18 @@ impl SuperBlock {
     /// now: it was replaced in the cache during a change of the name.
     #[cold]
     pub(crate) fn expire_name(&self, dir: &Inode, name: &[u8]) {
-        self.begin_invalidation();
-        let named = self.named(name);
         self.for_each(|dentry| {
             if dentry.inode().is_some_and(|inode| inode.node() == dir.node()) {
-                self.versions.bump(dentry);
-                let guard = self.domain.read();
-                self.lookup_rcu(&guard, dentry, named).into_iter().for_each(|entry| entry.expire(&self.paths));
+                self.expire_entry(dentry, name);
             }
         });
+    }
+
+    /// Marks the entry `name` below a directory's dentry stale.
+    pub(crate) fn expire_entry(&self, dir: &Dentry, name: &[u8]) {
+        self.begin_invalidation();
+        self.versions.bump(dir);
+        let guard = self.domain.read();
+        self.lookup_rcu(&guard, dir, self.named(name)).into_iter().for_each(|entry| entry.expire(&self.paths));
     }
 }

@@ -117,6 +117,11 @@ impl PathRef {
         }
     }
 
+    /// Makes the next walk to a name of the directory request the name from the file system.
+    pub fn expire(&self, name: &[u8]) {
+        self.sb().expire_entry(self.dentry(), name);
+    }
+
     /// Returns whether it is a directory.
     #[must_use]
     pub fn is_dir(&self) -> bool {

@@ -281,7 +281,10 @@ impl<'t> Target<'t> {
     }
 
     fn redo(self, steps: &[Step]) -> Result<(), Failed> {
-        let take = |step: &Step| self.take(step).map_err(|errno| (step.path().clone(), errno));
+        let take = |step: &Step| {
+            self.0.progress.step();
+            self.take(step).map_err(|errno| (step.path().clone(), errno))
+        };
         let settle = |()| self.settle(steps, JOURNAL).map_err(|errno| (Path::new(), errno));
         let Err(failed) = steps.iter().try_for_each(take).and_then(settle) else { return Ok(()) };
         if self.has(DONE) == Ok(true) {

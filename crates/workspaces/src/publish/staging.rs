@@ -44,6 +44,7 @@ impl<'s> Staging<'s> {
 
     /// Prepares a node, which will be at `place`. Not for directories of the base.
     pub(super) fn node(&mut self, number: u64, at: &[u8], place: &[u8]) -> Result<(), Errno> {
+        self.target.0.progress.step();
         let node = self.tree.node(number).cloned();
         if let Some(first) = self.first.get(&number) {
             return self.target.link(&self.target.0.at(first)?, at);

@@ -50,6 +50,8 @@ pub(crate) struct Name {
     pub(crate) is_read_only: bool,
     /// Whether files of the base that the fork needs are missing.
     pub(crate) is_lost: bool,
+    /// The directory that the fork shows.
+    pub(crate) dir: Vec<u8>,
 }
 
 /// A record that has changed, with the parts of a node that a log has in another form.

@@ -20,7 +20,7 @@ use std::sync::{Arc, Weak};
 use sync::pages::PAGE;
 use vfs::{Errno, Foreign};
 
-const VERSION: &str = "lightfoot-upper 2";
+const VERSION: &str = "lightfoot-upper 3";
 
 /// Why a directory cannot keep the forks of a base.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -194,11 +194,12 @@ fn restore(shared: &Arc<Shared>, forks: BTreeMap<u64, SavedFork>) -> Result<Vec<
         let parent = opened.iter().find(|state| state.id == fork.from).map(Arc::downgrade);
         let parent = if fork.from == 0 { Parent::Trunk } else { Parent::Fork(parent.unwrap_or_else(Weak::new)) };
         let usage = Usage::new(fork.limits, used_by(&fork.tree));
-        let state = State::new(shared.clone(), fork.tree, usage, parent, (id, fork.from))?;
+        let mut state = State::new(shared.clone(), fork.tree, usage, parent, (id, fork.from))?;
+        let is_shown = fork.name.as_ref().is_none_or(|name| state.show(&name.dir).is_ok());
         let used = used_by(&fork.origin);
         *state.origin.lock() = (fork.origin, used);
         state.settled.store(fork.settled, Relaxed);
-        *state.name.lock() = fork.name.map(|name| Name { is_lost: fork.is_lost, ..name });
+        *state.name.lock() = fork.name.map(|name| Name { is_lost: fork.is_lost || !is_shown, ..name });
         let state = Arc::new(state);
         shared.add(&state);
         opened.push(state);

@@ -42,6 +42,9 @@ pub(crate) struct Slots {
 struct Lists {
     /// The number of slots.
     len: u64,
+    /// The slots that pages have, and the most.
+    used: u64,
+    limit: Option<u64>,
     free: BTreeSet<u64>,
     /// Slots that the next mark frees.
     waiting: Vec<u64>,
@@ -64,27 +67,43 @@ impl Slots {
         Arc::new(Self { file, marks: AtomicU64::new(1), lists: Mutex::default() })
     }
 
-    /// Returns a slot that no page has.
-    pub(crate) fn take(self: &Arc<Self>) -> Slot {
+    /// Sets the most slots that pages may have.
+    pub(crate) fn set_limit(&self, limit: u64) {
+        self.lists.lock().limit = Some(limit);
+    }
+
+    /// Returns how many more pages may get a slot.
+    pub(crate) fn left(&self) -> u64 {
+        let lists = self.lists.lock();
+        lists.limit.map_or(u64::MAX, |limit| limit.saturating_sub(lists.used))
+    }
+
+    /// Returns a slot that no page has. `None`: pages have as many as they may.
+    pub(crate) fn take(self: &Arc<Self>) -> Option<Slot> {
         let mut lists = self.lists.lock();
+        if lists.limit.is_some_and(|limit| lists.used >= limit) {
+            return None;
+        }
+        lists.used += 1;
         let number = lists.free.pop_first().unwrap_or_else(|| {
             lists.len += 1;
             lists.len - 1
         });
         // Relaxed, here and below: the lock orders it for a slot that is taken. A slot that is written while a mark begins belongs
         // to a call that has not returned.
-        Slot { slots: self.clone(), number, marks: self.marks.load(Relaxed) }
+        Some(Slot { slots: self.clone(), number, marks: self.marks.load(Relaxed) })
     }
 
     /// Returns a slot that the log names. To be followed by [`Slots::loaded`], before any page ends.
     pub(crate) fn claim(self: &Arc<Self>, number: u64) -> Slot {
+        self.lists.lock().used += 1;
         Slot { slots: self.clone(), number, marks: 0 }
     }
 
     /// Begins with these slots in use. Returns the others, for the end of the first mark.
     pub(crate) fn loaded(&self, used: &BTreeSet<u64>) -> Vec<u64> {
         let len = used.last().map_or(0, |last| last + 1);
-        *self.lists.lock() = Lists { len, ..Lists::default() };
+        *self.lists.lock() = Lists { len, used: used.len() as u64, ..Lists::default() };
         (0..len).filter(|number| !used.contains(number)).collect()
     }
 
@@ -155,6 +174,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut lists = self.slots.lists.lock();
+        lists.used -= 1;
         if self.is_writable() {
             lists.free.insert(self.number);
             lists.spacious.push(self.number);

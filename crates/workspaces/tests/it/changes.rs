@@ -1,7 +1,7 @@
 //! Comparisons of forks with their origins, limits, and forks by name.
 
 use crate::tree::{fill, memory, names, read, seen, write};
-use lightfoot_workspaces::{Fork, ForkLimits, ForkOptions, WorkspaceError, Workspaces};
+use lightfoot_workspaces::{CommitOptions, Fork, ForkLimits, ForkOptions, OnConflict, WorkspaceError, Workspaces};
 use std::sync::{Arc, Mutex};
 use vfs::{Base, Context, Errno, Identity, Observer, OpenFlags, PathAt, RenameFlags, SetAttr, Vfs};
 
@@ -214,4 +214,78 @@ fn a_fork_of_the_beginning_shows_what_the_fork_began_with() {
     assert_eq!(info.parent, "a");
     let from_base = spaces.fork_with("base", "none", options);
     assert_eq!(from_base, Err(WorkspaceError::Missing("base".into())));
+}
+
+#[test]
+fn a_commit_changes_no_fork_that_is_read_only() {
+    let spaces = Workspaces::over(memory(), true).expect("a tree");
+    let context = spaces.tree().context();
+    spaces.fork("base", "a", ForkLimits::default()).expect("a fork");
+    write(&context, "/w/a/f", 0, b"one").expect("a write");
+    let fixed = ForkOptions { is_read_only: true, ..ForkOptions::default() };
+    spaces.fork_with("a", "fixed", fixed).expect("a fork");
+    spaces.fork("fixed", "below", ForkLimits::default()).expect("a fork");
+    write(&context, "/w/below/f", 0, b"two").expect("a write");
+    let refused = Err(WorkspaceError::ReadOnly("fixed".into()));
+    for check_only in [false, true] {
+        assert_eq!(spaces.commit("below", CommitOptions { check_only, ..CommitOptions::default() }), refused);
+    }
+    // A rollback changes it, and a commit that drops its side would.
+    spaces.roll_back("fixed", Some("below")).expect("a rollback");
+    write(&context, "/w/a/f", 0, b"three").expect("a write");
+    assert_eq!(
+        spaces.commit("fixed", CommitOptions { conflicts: OnConflict::Theirs, ..CommitOptions::default() }),
+        refused
+    );
+    assert_eq!(read(&context, "/w/fixed/f").as_deref(), Ok(&b"two"[..]));
+    let mine = CommitOptions { conflicts: OnConflict::Mine, ..CommitOptions::default() };
+    spaces.commit("fixed", mine).expect("a commit");
+    assert_eq!(read(&context, "/w/a/f").as_deref(), Ok(&b"two"[..]));
+}
+
+#[test]
+fn a_changed_file_that_got_a_further_name_is_two_changes() {
+    let (fork, context) = fork_of_files(ForkLimits::default());
+    write(&context, "/f", 0, b"new").expect("a write");
+    context.link(PathAt::cwd(b"/f"), PathAt::cwd(b"/a/second"), false).expect("a link");
+    write(&context, "/a/g", 0, b"new").expect("a write");
+    context.rename(PathAt::cwd(b"/a/g"), PathAt::cwd(b"/moved"), RenameFlags::default()).expect("a rename");
+    context.link(PathAt::cwd(b"/a/b/f"), PathAt::cwd(b"/third"), false).expect("a link");
+    assert_eq!(changes(&fork), ["A a/second", "M f", "M moved", "R a/g -> moved", "A third"]);
+    context.unlink(Base::CWD, b"/f").expect("a removal");
+    assert_eq!(changes(&fork), ["M a/second", "R f -> a/second", "M moved", "R a/g -> moved", "A third"]);
+}
+
+#[test]
+fn a_program_that_renames_each_file_that_it_lists_comes_to_the_end() {
+    const FILES: usize = 300;
+    let (_fork, context) = fork_of_files(ForkLimits::default());
+    context.mkdir(Base::CWD, b"/dir", 0o755).expect("a directory");
+    (0..FILES).for_each(|file| write(&context, &format!("/dir/{file}"), 0, b"x").expect("a file"));
+    for dir in ["/dir", "/a"] {
+        let all = names(&context, dir).expect("names").len();
+        let open = context
+            .open(Base::CWD, dir.as_bytes(), OpenFlags::RDONLY.union(OpenFlags::DIRECTORY), 0)
+            .expect("it exists");
+        for round in 0..2 {
+            let mut seen = 0;
+            loop {
+                let entries = open.next_entries().expect("names");
+                if entries.is_empty() {
+                    break;
+                }
+                for entry in entries.iter().filter(|entry| !matches!(&*entry.name, b"." | b"..")) {
+                    seen += 1;
+                    assert!(seen < 2 * all, "{dir}, round {round}");
+                    let path = [dir.as_bytes(), b"/", &entry.name].concat();
+                    for (from, to) in [(&path, &b"/brief".to_vec()), (&b"/brief".to_vec(), &path)] {
+                        context.rename(PathAt::cwd(from), PathAt::cwd(to), RenameFlags::default()).expect("a rename");
+                    }
+                }
+            }
+            // A name of the base that was renamed is listed once, or at its new place, too.
+            assert!(seen >= all, "{dir}, round {round}: {seen} of {all}");
+            open.rewind();
+        }
+    }
 }

@@ -297,7 +297,7 @@ fn a_directory_has_one_user_one_base_and_no_other_files() {
     let other = TempDir::new().unwrap();
     assert_eq!(open(other.path(), &dir, true).err(), Some(UpperError::OtherBase(dir.clone())));
     let format = fs::read_to_string(dir.join("format")).unwrap();
-    fs::write(dir.join("format"), format.replace("upper 2", "upper 3")).unwrap();
+    fs::write(dir.join("format"), format.replace("upper 3", "upper 4")).unwrap();
     assert_eq!(open(base.path(), &dir, true).err(), Some(UpperError::NotUpper(dir.clone())));
     fs::write(dir.join("format"), format).unwrap();
     assert_eq!(open(base.path(), &dir, true).unwrap().list().len(), 1);

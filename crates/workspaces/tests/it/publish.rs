@@ -326,3 +326,24 @@ fn other_forks_see_a_commit_where_they_changed_nothing() {
     assert!(commit(&two).is_err());
     assert!(matches!(trunk.commit(CommitOptions::default()), Err(Errno::EINVAL)));
 }
+
+#[test]
+fn a_check_finds_a_name_that_another_program_has_just_made_or_removed() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let base = host(dir.path());
+    write(&base.context(), "/old", 0, b"old").expect("a file");
+    let (fork, context) = fork_of(&base, false);
+    // The base's cache has both answers.
+    assert!(context.attr(Base::CWD, b"/new", true).is_err());
+    write(&context, "/old", 0, b"mine").expect("a write");
+    std::fs::write(dir.path().join("new"), "theirs").expect("a file");
+    std::fs::remove_file(dir.path().join("old")).expect("a removal");
+    write(&context, "/new", 0, b"mine").expect("a file");
+    let check = CommitOptions { check_only: true, ..CommitOptions::default() };
+    let Commit::Conflicts(conflicts) = fork.commit(check).expect("a check") else { panic!("no conflict") };
+    let conflicts: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        conflicts,
+        ["C new: changed or replaced here and in the parent", "C old: changed on one side and removed on the other"]
+    );
+}

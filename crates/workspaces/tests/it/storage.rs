@@ -1,7 +1,8 @@
 //! The storage of files in forks: blocks, holes and reserved space.
 
-use lightfoot_workspaces::{Fork, ForkLimits};
-use vfs::{Allocate, Base, Context, OpenFile, OpenFlags, SeekFor, Vfs};
+use crate::publish::host;
+use lightfoot_workspaces::{BASE, Fork, ForkLimits, Workspaces};
+use vfs::{Allocate, Base, Context, Errno, OpenFile, OpenFlags, SeekFor, Vfs};
 
 fn open(context: &Context, path: &[u8]) -> OpenFile {
     context.open(Base::CWD, path, OpenFlags::RDWR.union(OpenFlags::CREAT), 0o644).expect("a file")
@@ -61,5 +62,62 @@ fn a_file_that_grows_keeps_reserved_storage() {
         assert_eq!(blocks(&file), 24);
         file.set_len(1).expect("a length");
         assert_eq!(blocks(&file), 8);
+    }
+}
+
+/// The most pages of all forks.
+const MOST: u64 = 101;
+
+/// Two forks write until nothing is left: together they have all pages, whichever CPUs run the threads.
+fn fill_up(spaces: &Workspaces) {
+    let both = std::sync::Barrier::new(2);
+    let write = &|fork: &str| {
+        let file = open(&spaces.tree().context(), format!("/w/{fork}/new").as_bytes());
+        let written = |page: &u64| file.write_at(page * 4096, &[1; 4096]).map(drop);
+        written(&0).expect("a page");
+        both.wait();
+        let refused = (1..=MOST).find_map(|page| written(&page).err());
+        assert_eq!(refused, Some(Errno::ENOSPC));
+        blocks(&file) / 8
+    };
+    let pages = std::thread::scope(|scope| {
+        let threads = ["a", "b"].map(|fork| scope.spawn(move || write(fork)));
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).sum::<u64>()
+    });
+    assert_eq!(pages, MOST);
+}
+
+#[test]
+fn all_forks_together_have_a_limit_and_shared_pages_count_once() {
+    let dirs = [(); 2].map(|()| tempfile::TempDir::new().expect("a directory"));
+    for is_kept in [false, true] {
+        let base = || host(dirs[0].path()).context();
+        let opened = || Workspaces::durable(base(), true, dirs[1].path()).expect("forks");
+        let mut spaces = if is_kept { opened() } else { Workspaces::over(base(), true).expect("forks") };
+        spaces.set_limit(MOST * 4096 + 4095);
+        ["a", "b"].iter().for_each(|fork| spaces.fork(BASE, fork, ForkLimits::default()).expect("a fork"));
+        fill_up(&spaces);
+        if is_kept {
+            drop(spaces);
+            spaces = opened();
+            spaces.set_limit(MOST * 4096);
+        }
+        let context = spaces.tree().context();
+        let free =
+            |fork: &str| context.statvfs(Base::CWD, format!("/w/{fork}").as_bytes()).expect("figures").fs.blocks_free;
+        let put = |fork: &str, at| open(&context, format!("/w/{fork}/new").as_bytes()).write_at(at, b"x").map(drop);
+        // A fork of a fork needs no page, and a change of a shared page needs one.
+        spaces.fork("a", "c", ForkLimits::default()).expect("a fork");
+        assert_eq!((free("a"), free("c"), put("c", 0)), (0, 0, Err(Errno::ENOSPC)));
+        context.unlink(Base::CWD, b"/w/b/new").expect("a removal");
+        spaces.tree().barrier();
+        assert!(free("c") > 0);
+        assert_eq!(put("c", 0), Ok(()));
+        let left = free("a");
+        spaces.discard("c", false).expect("no open files");
+        spaces.wait_until_freed();
+        assert_eq!(free("a"), left + 1, "the page that only it had");
+        spaces.set_limit(1);
+        assert_eq!((free("a"), put("a", 1 << 20)), (0, Err(Errno::ENOSPC)), "a smaller limit");
     }
 }

@@ -10,9 +10,10 @@ use std::fmt::Write as _;
 pub(crate) const COUNTS: &str = "tools/tidy/code-lines.txt";
 
 /// Capabilities that came after the ratchet: the name of the row, the beginnings of its paths, and the most lines. They do not count
-/// in the sum. The design gives the crate its lines (shared/design/workspaces.md, section 4); its commands are beside it.
+/// in the sum. The design gives the crate about 5,000 lines (shared/design/workspaces.md, section 4); forks of a directory, reads, the
+/// limit of all forks and progress came after that count. Its commands are beside it.
 const LATER: &[(&str, &str, usize)] =
-    &[("workspaces", "crates/workspaces/", 5000), ("commands", "crates/cli/src/workspaces", 1800)];
+    &[("workspaces", "crates/workspaces/", 5350), ("commands", "crates/cli/src/workspaces", 1850)];
 
 /// Lines of code of each crate below `crates/`.
 type Rows = BTreeMap<String, usize>;

@@ -87,7 +87,7 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        let end = Request::Discard { name: self.name.clone(), lazy: true, wait: false };
+        let end = Request::Discard { name: self.name.clone(), lazy: true, wait: false, progress: false };
         if let Err(error) = exchange(&self.mount, &end) {
             tracing::debug!(%error, "discard");
         }

@@ -5,7 +5,7 @@ use super::{TrialError, failed, namespace};
 use crate::control::{self, ControlError};
 use crate::output::report;
 use crate::source::{Handles, Source, SourceAndSettings};
-use crate::workspaces::{WorkspacesError, exchange, write_back};
+use crate::workspaces::{WorkspacesError, exchange, shows_progress, write_back};
 use crate::workspaces_server::{ChangeLine, Forks, NO_FORKS, Reply, Request, Winner};
 use fuse::message::show;
 use fuse::mountinfo::{self, MountInfo};
@@ -93,8 +93,8 @@ impl Forked {
     /// # Errors
     /// If they cannot be applied; the fork is unchanged.
     pub(super) fn apply(&self, privileged: bool) -> Result<(), TrialError> {
-        let (name, conflicts) = (self.name.clone(), Winner::Refuse);
-        match self.request(Request::Commit { name, check: false, conflicts, privileged })? {
+        let (name, conflicts, progress) = (self.name.clone(), Winner::Refuse, shows_progress());
+        match self.request(Request::Commit { name, check: false, conflicts, privileged, reads: false, progress })? {
             Reply::Changes(_) => Ok(()),
             Reply::Conflicts(conflicts) => {
                 conflicts.iter().for_each(report);
@@ -119,7 +119,8 @@ impl Forked {
     /// Discards the fork. (A fork that this process serves ends with it.)
     pub(super) fn discard(&self) {
         if self.can_keep()
-            && let Err(error) = self.request(Request::Discard { name: self.name.clone(), lazy: true, wait: false })
+            && let Err(error) =
+                self.request(Request::Discard { name: self.name.clone(), lazy: true, wait: false, progress: false })
         {
             report(error);
         }

@@ -85,7 +85,8 @@ fn the_python_program_gets_the_replies_that_the_text_shows() {
     if !has(&["python3"]) {
         return;
     }
-    let _mount = fixture.mount(&["ram:", "m", "--workspaces"]);
+    fs::create_dir_all(fixture.at("tree/src")).expect("a directory");
+    let _mount = fixture.mount(&["tree", "m", "--workspaces"]);
     let mnt = fixture.at("m");
     let script = block("python").replace("/mnt/p", mnt.to_str().expect("text"));
     let calls = script.lines().filter(|line| line.starts_with("ask("));

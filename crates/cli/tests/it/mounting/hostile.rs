@@ -36,7 +36,7 @@ const ERRORS: [&str; 8] =
     ["lightfoot: ", "error: ", "  tip: ", "Usage: ", "  [possible values: ", "For more information", "  <", "20"];
 
 /// All commands, and the arguments with which a test runs each. `@` stands for the hostile name.
-const COMMANDS: [(&str, &[&str]); 42] = [
+const COMMANDS: [(&str, &[&str]); 43] = [
     ("mount", &["mount", "@", "m"]),
     ("mount", &["mount", "ram:", "@/below"]),
     ("mount", &["mount", "ram:@", "m"]),
@@ -54,6 +54,7 @@ const COMMANDS: [(&str, &[&str]); 42] = [
     ("mount", &["mount", "ram:", "m", "--log-file", "/no/such/@"]),
     ("mount", &["mount", "ram:", "m", "--metrics", "@"]),
     ("mount", &["mount", "ram:", "m", "--metrics", "unix:/no/such/@"]),
+    ("mount", &["mount", "ram:", "m", "--workspaces", "--forks-size", "@"]),
     ("mount", &["mount", "file", "@", "--@"]),
     ("mount", &["mount", "@.toml", "m", "--fake"]),
     ("unmount", &["unmount", "@", "/no/such/@", "/proc"]),

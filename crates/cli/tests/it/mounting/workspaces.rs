@@ -1,12 +1,14 @@
 //! `lightfoot mount --workspaces`, `fork`, `diff`, `discard` and `list MNT` as agents and builds use them.
 
 use super::fixture::Fixture;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
@@ -48,7 +50,7 @@ fn agents_work_in_forks_and_the_tree_stays_as_it_was() {
     assert_eq!(changes.status.code(), Some(1));
     let changes = fixture.run(&["diff", "m/w/b", "--json"]);
     let change: Value = serde_json::from_slice(&changes.stdout).expect("JSON");
-    assert_eq!(change, serde_json::json!({ "kind": "M", "path": "lib/f2" }));
+    assert_eq!(change, json!({ "kind": "M", "path": "lib/f2" }));
     let between = |one: &str, other: &str| String::from_utf8(fixture.run(&["diff", one, other]).stdout).expect("text");
     assert_eq!((between("m/w/b", "m/w/a"), between("m/w/a", "m/w/b")), ("M lib/f2\n".into(), "M lib/f2\n".into()));
     assert_eq!(between("m/w/b", "m/base"), text.replace("M lib/f1\n", "M lib/f1\nM lib/f2\n"));
@@ -157,7 +159,7 @@ fn paths_of_changes_and_conflicts_are_exact() {
         assert_eq!(paths.len(), names.len());
         for name in names {
             let has_bytes = name != "ü".as_bytes();
-            let bytes = if has_bytes { serde_json::json!(name) } else { Value::Null };
+            let bytes = if has_bytes { json!(name) } else { Value::Null };
             assert!(paths.contains(&(String::from_utf8_lossy(name).into(), bytes)), "{name:?} in {paths:?}");
         }
     };
@@ -246,5 +248,121 @@ fn one_side_of_a_commit_wins() {
     }
     let other = fixture.run(&["commit", "m/w/mine", "--conflicts", "ours"]);
     assert!(String::from_utf8_lossy(&other.stderr).contains("possible values: refuse, mine, theirs"), "{other:?}");
+    drop(mount);
+}
+
+#[test]
+fn a_commit_reports_what_has_changed_since_it_was_read() {
+    let Some(fixture) = Fixture::new() else { return };
+    shell(&fixture.at("."), "mkdir repo; cd repo; echo 1 > f; echo 0 > g");
+    let mount = fixture.mount(&["repo", "m", "--workspaces", "--reads"]);
+    for (name, script, status) in [("one", "cat f > own", 3), ("two", "cat g > other", 0)] {
+        fixture.ok(&["fork", "m/base", name]);
+        shell(&fixture.at("m/w").join(name), script);
+        shell(&fixture.at("repo"), "echo 2 > .f; mv .f f");
+        let path = format!("m/w/{name}");
+        let done = fixture.run(&["commit", &path, "--reads"]);
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert_eq!(done.status.code(), Some(status), "{done:?}");
+        assert_eq!(text == "C f: read here, and changed in the parent since\n", status == 3, "{text}");
+        fixture.ok(&["commit", &path]);
+    }
+    fixture.unmount("m");
+    drop(mount);
+    let mount = fixture.mount(&["repo", "m", "--workspaces"]);
+    fixture.ok(&["fork", "m/base", "one"]);
+    let refused = fixture.run(&["commit", "m/w/one", "--reads"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("mount with --reads"), "{refused:?}");
+    drop(mount);
+}
+
+#[test]
+fn a_fork_of_a_directory_shows_it_alone() {
+    let Some(fixture) = Fixture::new() else { return };
+    shell(
+        &fixture.at("."),
+        "mkdir -p repo/src/lib; cd repo; echo 0 > f; echo 0 > src/g; ln -s src link; echo 0 > src/lib/h",
+    );
+    let mount = fixture.mount(&["repo", "m", "--workspaces"]);
+    for from in ["m/base/src", "m/base/link", "m/w/m-base-src/lib/"] {
+        let name = from.trim_end_matches('/').replace('/', "-");
+        assert_eq!(fixture.ok(&["fork", from, &name]), format!("{}\n", fixture.at("m/w").join(&name).display()));
+    }
+    assert_eq!(
+        shell(&fixture.at("m/w"), "find . | sort"),
+        ".\n./m-base-link\n./m-base-link/g\n./m-base-link/lib\n./m-base-link/lib/h\n./m-base-src\n./m-base-src/g\n./m-base-src/lib\n./m-base-src/lib/h\n./m-w-m-base-src-lib\n./m-w-m-base-src-lib/h\n"
+    );
+    shell(&fixture.at("m/w/m-base-link"), "echo 1 > g; mv lib moved; git diff --no-index --quiet /dev/null /dev/null");
+    assert_eq!(
+        fixture
+            .ok(&["list", "m"])
+            .lines()
+            .map(|line| line.split_whitespace().last().unwrap_or_default())
+            .collect::<Vec<_>>(),
+        ["DIRECTORY", "src", "src", "src/lib"]
+    );
+    let patch = String::from_utf8(fixture.run(&["diff", "--patch", "m/w/m-base-link"]).stdout).expect("text");
+    assert!(patch.contains("a/g b/g") && patch.contains("rename to moved/h"), "{patch}");
+    assert_eq!(fixture.ok(&["commit", "m/w/m-base-link"]), "M g\nR lib -> moved\n");
+    assert_eq!(shell(&fixture.at("repo"), "cat src/g f; ls src"), "1\n0\ng\nmoved\n");
+    for (args, why) in [
+        (["fork", "m/base/f", "x"], "f: not a directory of the tree (name one of it, without links)"),
+        (
+            ["diff", "m/w/m-base-src", "m/base"],
+            "base: shows another directory of the tree (name a fork that shows the same)",
+        ),
+        (["rollback", "m/w/m-base-src", "m/base"], "base: shows another directory"),
+        (["fork", "m/w", "x"], "m/w: not a fork (use "),
+    ] {
+        let refused = fixture.run(&args);
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(why), "{refused:?}");
+    }
+    drop(mount);
+}
+
+#[test]
+fn all_forks_together_have_a_limit() {
+    let Some(fixture) = Fixture::new() else { return };
+    let mount = fixture.mount(&["ram:", "m", "--workspaces", "--forks-size", "1m"]);
+    ["a", "b"].iter().for_each(|name| drop(fixture.ok(&["fork", "m/base", name])));
+    let free = |name: &str| {
+        shell(&fixture.at("m/w"), &format!("df --output=avail -B 4k {name} | tail -n 1")).trim().to_owned()
+    };
+    assert_eq!(free("a"), "256");
+    shell(&fixture.at("m/w"), "head -c 512k /dev/zero > a/f; ! head -c 1m /dev/zero > b/f");
+    assert_eq!([free("a"), free("b")], ["0", "0"]);
+    fixture.ok(&["discard", "--wait", "m/w/b"]);
+    // The kernel forgets the files of the fork a little later.
+    fixture.until("the space of the fork is free", || free("a") == "128");
+    let wrong = fixture.run(&["mount", "ram:", "n", "--workspaces", "--forks-size", "much"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("use a number such as 512m"), "{wrong:?}");
+    drop(mount);
+}
+
+/// Sends a request to the control socket of a mount. Returns all replies.
+fn replies(mount: &Path, request: &Value) -> Vec<Value> {
+    let device = fs::metadata(mount).expect("a mount").dev();
+    let socket = format!("/run/lightfoot/mount-{}:{}.sock", rustix::fs::major(device), rustix::fs::minor(device));
+    let mut stream = UnixStream::connect(socket).expect("a control socket");
+    writeln!(stream, "{request}").expect("a request");
+    let lines = BufReader::new(stream).lines();
+    lines.map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect()
+}
+
+#[test]
+fn a_commit_replies_how_far_it_is() {
+    let Some(fixture) = Fixture::new() else { return };
+    shell(&fixture.at("."), "mkdir repo");
+    let mount = fixture.mount(&["repo", "m", "--workspaces"]);
+    fixture.ok(&["fork", "m/base", "a"]);
+    shell(&fixture.at("m/w/a"), "for n in $(seq 300); do echo $n > $n; done");
+    let commit = json!({"verb": "commit", "name": "a", "progress": true});
+    let replies = replies(&fixture.at("m"), &commit);
+    let (last, progress) = replies.split_last().expect("a reply");
+    assert_eq!(last["changes"].as_array().map(Vec::len), Some(300), "{last}");
+    let parts = |reply: &Value| ["done", "of"].map(|part| reply["progress"][part].as_u64().expect("a number"));
+    assert!(!progress.is_empty() && progress.iter().map(parts).all(|[done, of]| done <= of), "{progress:?}");
+    let discard = json!({"verb": "discard", "name": "a", "wait": true, "progress": true});
+    assert_eq!(super::workspaces::replies(&fixture.at("m"), &discard).last(), Some(&json!("done")));
     drop(mount);
 }
