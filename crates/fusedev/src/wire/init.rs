@@ -35,8 +35,6 @@ bitflags::bitflags! {
         const DO_READDIRPLUS = 1 << 13;
         /// Listings have attributes only where a program uses the attributes.
         const READDIRPLUS_AUTO = 1 << 14;
-        /// Several direct reads and writes of a file at once.
-        const ASYNC_DIO = 1 << 15;
         /// The kernel collects writes.
         const WRITEBACK_CACHE = 1 << 16;
         /// OPEN may be refused for good: ENOSYS.
