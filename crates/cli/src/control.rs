@@ -157,12 +157,12 @@ pub(crate) fn ask<T: DeserializeOwned>(
     let connected = connect(mount, Instant::now() + patience);
     let (exchange, socket) = connected.map_err(|(error, socket)| no_reply(socket, error.into()))?;
     let no_reply = |reason| no_reply(socket.clone(), reason);
-    let mut exchange = exchange.request(line.as_bytes()).map_err(|error| no_reply(error.into()))?;
+    let failed = |error: io::Error| {
+        no_reply(if error.kind() == io::ErrorKind::TimedOut { "timed out".into() } else { error.into() })
+    };
+    let mut exchange = exchange.request(line.as_bytes()).map_err(failed)?;
     loop {
-        let reply = exchange.line(MAX_REPLY).map_err(|error| match error.kind() {
-            io::ErrorKind::TimedOut => no_reply("timed out".into()),
-            _ => no_reply(error.into()),
-        })?;
+        let reply = exchange.line(MAX_REPLY).map_err(failed)?;
         let reply = exchange::parse(&reply).ok_or_else(|| no_reply("it runs another version of lightfoot".into()))?;
         if is_last(&reply) {
             return Ok((reply, socket));

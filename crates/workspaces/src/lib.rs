@@ -5,10 +5,10 @@
 //! A new fork copies the root pointer of the map and some numbers, whatever the size of the tree, and forks of forks cost the same:
 //! there are no layers. Contents are persistent maps of pages over a file of the base (`contents`). [`ForkFs`] is a fork as a
 //! [`vfs::FileSystem`], `lower` reads the base through a cache that all forks share, `diff` compares a fork with its origin, and
-//! `usage` limits it, `fork` makes the next. `commit` merges a fork into its parent, `publish` into the base; `undo` lets one side win, and `reads` notes
-//! the names that programs read, for a commit that checks them.
-//! `upper` keeps forks in a directory of the host, `open_files` has the open files, `xattrs` attributes and ACLs. [`Workspaces`] has
-//! forks by name in one tree, and `background` frees the forks that it discards.
+//! `usage` limits it, `fork` makes the next. `commit` merges a fork into its parent, `publish` into the base; `undo` lets one side
+//! win, `progress` counts the steps, and `reads` notes the names that programs read, for a commit that checks them. `upper` keeps forks
+//! in a directory of the host, `open_files` has the open files, `xattrs` attributes and ACLs. [`Workspaces`] has forks by name in one
+//! tree, and `background` frees the forks that it discards.
 //!
 //! # What it is not
 //! A union of directories by paths: records belong to nodes. So a rename moves one entry, hard links lead to one file whichever
@@ -30,6 +30,7 @@ mod map;
 mod names;
 mod open_files;
 mod page;
+mod progress;
 mod publish;
 mod reads;
 mod record;
@@ -40,6 +41,7 @@ mod tree;
 mod undo;
 mod upper;
 mod usage;
+mod workspace_error;
 mod workspaces;
 mod xattrs;
 
@@ -50,4 +52,5 @@ pub use publish::Recovered;
 pub use store::Fork;
 pub use upper::UpperError;
 pub use usage::ForkLimits;
-pub use workspaces::{BASE, ForkInfo, ForkOptions, WorkspaceError, Workspaces};
+pub use workspace_error::WorkspaceError;
+pub use workspaces::{BASE, ForkInfo, ForkOptions, Workspaces};

@@ -8,7 +8,7 @@
 //! # How it is locked
 //! A mutex for a few instructions.
 
-use crate::publish::Progress;
+use crate::progress::Progress;
 use crate::record::{MADE, Place, Xattrs, now_ns};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};

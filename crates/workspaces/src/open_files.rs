@@ -7,6 +7,7 @@
 //! # How it is locked
 //! A mutex around the counts, held for some instructions.
 
+use crate::record::Node;
 use crate::state::State;
 use prim::atomic::AtomicU64;
 use std::sync::Arc;
@@ -29,8 +30,7 @@ impl State {
     }
 
     /// Opens the file of the base behind a node, if there is one with contents or names.
-    pub(crate) fn open_base(&self, node: u64) -> Result<OpenState, Errno> {
-        let current = self.current(node)?;
+    pub(crate) fn open_base(&self, current: &Node) -> Result<OpenState, Errno> {
         let is_opened = matches!(current.attr.kind(), S_IFDIR | S_IFREG);
         Ok(match current.base.as_ref().filter(|_| is_opened) {
             Some(base) => OpenState::Shared(Arc::new(self.shared.lower.open(base)?)),
@@ -40,13 +40,14 @@ impl State {
 
     /// Opens a file or a directory.
     pub(crate) fn open(&self, node: u64) -> Result<Opened, Errno> {
-        let state = self.open_base(node)?;
+        let current = self.current(node)?;
+        let state = self.open_base(&current)?;
         *self.opens.lock().entry(node).or_default() += 1;
         // The base reports whether the pages of a kernel are still right.
         let is_shown = || self.tree.lock().node(node).is_none_or(|node| node.contents.is_none());
         let shown = state.get::<OpenFile>().filter(|_| is_shown());
         let (keeps_pages, version) = shown.map_or((true, None), |base| (base.keeps_pages(), base.version()));
-        let state = match self.current(node)?.attr.is_dir() {
+        let state = match current.attr.is_dir() {
             true => OpenState::Shared(Arc::new(OpenDir { base: state, last: AtomicU64::new(self.last_listed()) })),
             false => state,
         };

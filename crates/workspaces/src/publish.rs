@@ -13,13 +13,11 @@
 //! Other forks see the new files where they have changed nothing, as they see changes of other programs.
 
 mod journal;
-mod progress;
 mod resolve;
 mod staging;
 
 pub use journal::Recovered;
 pub(crate) use journal::STAGING;
-pub(crate) use progress::Progress;
 
 use crate::commit::{Commit, CommitOptions, Conflict, ConflictKind, Conflicts};
 use crate::diff::{changes, path_of};

@@ -63,8 +63,7 @@ impl State {
             has_record || name.is_some_and(|name| tree.name(dir, name).is_some())
         };
         let base = self.current(dir).ok().and_then(|current| current.base.clone()).filter(|_| !is_own);
-        let is_noted = |reads: &Reads| reads.seen.contains_key(&(dir, None));
-        if name.is_none() && is_noted(&reads.lock()) {
+        if name.is_none() && reads.lock().seen.contains_key(&(dir, None)) {
             return;
         }
         let of_base = base.map(|base| {

@@ -354,7 +354,7 @@ impl State {
         let base = |at: u64, part: &mut [u8]| match file {
             Some(file) => self.fill(file, at, part),
             None => {
-                let state = opened.get_or_init(|| self.open_base(inode.node()));
+                let state = opened.get_or_init(|| self.open_base(&*self.current(node)?));
                 let state = state.as_ref().map_err(|errno| *errno)?;
                 self.fill(&Open { inode, flags: OpenFlags::RDONLY, state }, at, part)
             }

@@ -18,6 +18,7 @@ use crate::store::Fork;
 use crate::upper::event::Name;
 use crate::upper::{Marks, UpperError, open};
 use crate::usage::ForkLimits;
+use crate::workspace_error::{WorkspaceError, other_directory};
 use core::fmt;
 use core::time::Duration;
 use parking_lot::Mutex;
@@ -25,66 +26,10 @@ use prim::atomic::Ordering::Relaxed;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
-use vfs::{Base, Errno, Foreign, MountFlags, NAME_MAX, PathRef, UnmountFlags, Vfs};
+use vfs::{Base, Errno, MountFlags, PathRef, UnmountFlags, Vfs};
 
 /// The name of the base among the forks.
 pub const BASE: &str = "base";
-
-/// Why a fork cannot be made, found or discarded.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum WorkspaceError {
-    /// No fork has this name.
-    #[error("{}: no such fork (use {BASE}, or the name of a fork)", Foreign::of(.0))]
-    Missing(String),
-    /// A fork has this name already.
-    #[error("{}: this fork exists (use another name, or discard it)", Foreign::of(.0))]
-    Exists(String),
-    /// Not the name of a fork.
-    #[error(
-        "{}: not the name of a fork (use at most {NAME_MAX} bytes without a slash, not . or ..)",
-        Foreign::of(.0)
-    )]
-    BadName(String),
-    /// No directory of the tree has this path.
-    #[error("{}: not a directory of the tree (name one of it, without links)", Foreign::of(.0))]
-    NoDirectory(String),
-    /// The fork shows another directory.
-    #[error("{}: shows another directory of the tree (name a fork that shows the same)", Foreign::of(.0))]
-    OtherDirectory(String),
-    /// Only a rollback changes the fork.
-    #[error("{}: the fork is read-only (commit into another fork)", Foreign::of(.0))]
-    ReadOnly(String),
-    /// The reads of the fork are not known.
-    #[error(
-        "{}: the mount has not noted all that programs read in the fork (mount with --reads, and make the fork then; at most 262,144 names)",
-        Foreign::of(.0)
-    )]
-    ReadsUnknown(String),
-    /// Files of the fork are open.
-    #[error("{}: files of the fork are open (close them, or use --lazy)", Foreign::of(.0))]
-    Busy(String),
-    /// Files of the base that the fork needs are missing.
-    #[error(
-        "{}: another program has removed or replaced files of the source that the fork needs (copy your changes, discard it)",
-        Foreign::of(.0)
-    )]
-    Lost(String),
-    /// A commit to the base runs, or was cut off.
-    #[error("another commit to the source runs, or was cut off (wait; or mount the source again, which ends it)")]
-    CutOff,
-    /// The source cannot be changed, or the parent has no space.
-    #[error("the commit failed: {0} (the fork stays: make the source writable, free space, commit again)")]
-    NotCommitted(Errno),
-    /// Another error of the tree.
-    #[error("the tree fails: {0} (see the log of the mount)")]
-    Failed(Errno),
-}
-
-impl From<Errno> for WorkspaceError {
-    fn from(errno: Errno) -> Self {
-        Self::Failed(errno)
-    }
-}
 
 /// A fork in the list of forks.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -261,10 +206,11 @@ impl Workspaces {
     pub fn fork_with(&self, from: &str, name: &str, options: ForkOptions) -> Result<(), WorkspaceError> {
         let ForkOptions { limits, is_read_only, of_origin } = options;
         let (from, dir) = from.split_once('/').filter(|_| !of_origin).unwrap_or((from, ""));
-        let origin = if of_origin { Some(self.get(from)?) } else { None };
-        let (of, parent) = match origin {
-            Some(kept) => (kept.fork, kept.parent),
-            None => (self.tree_of(from)?, from.into()),
+        let (of, parent) = if of_origin {
+            let kept = self.get(from)?;
+            (kept.fork, kept.parent)
+        } else {
+            (self.tree_of(from)?, from.into())
         };
         let no_dir = |errno| match errno {
             Errno::ENOENT | Errno::ENOTDIR => WorkspaceError::NoDirectory(dir.into()),
@@ -459,11 +405,6 @@ impl Drop for Workspaces {
             self.tree.barrier();
         }
     }
-}
-
-/// Returns the error of a comparison with a fork, or of a rollback to it.
-fn other_directory(name: &str) -> impl FnOnce(Errno) -> WorkspaceError {
-    move |errno| if errno == Errno::EINVAL { WorkspaceError::OtherDirectory(name.into()) } else { errno.into() }
 }
 
 /// Returns the path of a fork in the tree.

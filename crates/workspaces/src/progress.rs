@@ -11,14 +11,14 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Begins a commit with this number of files and steps; with 0, ends it.
-    pub(super) fn begin(&self, of: usize) {
+    pub(crate) fn begin(&self, of: usize) {
         // Relaxed, here and below: numbers to be shown.
         self.done.store(0, Relaxed);
         self.of.store(of as u64, Relaxed);
     }
 
     /// Notes that a file is prepared, or a step taken.
-    pub(super) fn step(&self) {
+    pub(crate) fn step(&self) {
         self.done.fetch_add(1, Relaxed);
     }
 
