@@ -34,6 +34,7 @@ mod progress;
 mod publish;
 mod reads;
 mod record;
+mod remade;
 mod rollback;
 mod state;
 mod store;

@@ -11,6 +11,7 @@
 use crate::progress::Progress;
 use crate::record::{MADE, Place, Xattrs, now_ns};
 use parking_lot::Mutex;
+use prim::atomic::{AtomicBool, Ordering::Relaxed};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use vfs::{Base, Context, Errno, OpenFile, OpenFlags, PathRef, Resolve};
@@ -32,10 +33,14 @@ pub(crate) struct Lower {
     pub(crate) root: Arc<PathRef>,
     /// Of a commit to the base.
     pub(crate) progress: Progress,
+    /// Whether the base has failed to rename a directory.
+    pub(crate) keeps_dirs: AtomicBool,
     /// Whether no other program changes the base.
     pub(crate) is_fixed: bool,
-    /// The numbers of files whose inode numbers are too large.
-    large: Mutex<HashMap<u64, u64>>,
+    /// The numbers of files that are not their inode numbers, by these.
+    numbers: Mutex<HashMap<u64, u64>>,
+    /// Whether small inode numbers are among them.
+    has_small: AtomicBool,
     /// Files without an ACL, by their numbers, each with its change time then: another ACL changes that.
     without_acl: Mutex<HashMap<u64, i64>>,
 }
@@ -43,8 +48,8 @@ pub(crate) struct Lower {
 impl Lower {
     pub(crate) fn new(context: Context, is_fixed: bool) -> Result<Self, Errno> {
         let root = Arc::new(context.hold(Base::CWD, b"/", true)?);
-        let (progress, large, without_acl) = Default::default();
-        Ok(Self { context, root, progress, is_fixed, large, without_acl })
+        let (progress, keeps_dirs, numbers, has_small, without_acl) = Default::default();
+        Ok(Self { context, root, progress, keeps_dirs, is_fixed, numbers, has_small, without_acl })
     }
 
     /// Returns the path of a file from the root.
@@ -135,14 +140,23 @@ impl Lower {
         self.context.hold(self.base(), if path.is_empty() { b"." } else { path }, false)
     }
 
-    /// Returns the numbers of files whose inode numbers are too large.
+    /// Returns the numbers of files that are not their inode numbers.
     pub(crate) fn numbers(&self) -> Vec<(u64, u64)> {
-        self.large.lock().iter().map(|(ino, node)| (*ino, *node)).collect()
+        self.numbers.lock().iter().map(|(ino, node)| (*ino, *node)).collect()
     }
 
     /// Returns the number in the forks of the file with this inode number. `next` returns a new number.
     pub(crate) fn number(&self, ino: u64, next: impl FnOnce() -> u64) -> u64 {
-        if ino < MADE { ino } else { *self.large.lock().entry(ino).or_insert_with(next) }
+        // Relaxed: a file that has this inode number anew was made after the commit that set it.
+        let is_own = ino < MADE && !self.has_small.load(Relaxed);
+        let given = || *self.numbers.lock().entry(ino).or_insert_with(|| if ino < MADE { ino } else { next() });
+        if is_own { ino } else { given() }
+    }
+
+    /// Gives the next files with an inode number another number.
+    pub(crate) fn set_number(&self, ino: u64, number: u64) {
+        self.numbers.lock().insert(ino, number);
+        self.has_small.fetch_or(ino < MADE, Relaxed);
     }
 }
 
@@ -193,6 +207,13 @@ impl HeldFiles {
         if !self.files.contains_key(&node) {
             self.hold(node, held);
             self.evicted(node);
+        }
+    }
+
+    /// Replaces the held files for which `new` returns another one.
+    pub(crate) fn replace(&mut self, new: impl Fn(&PathRef) -> Option<Arc<PathRef>>) {
+        for (held, _) in self.files.values_mut() {
+            held.file = new(&held.file).unwrap_or_else(|| held.file.clone());
         }
     }
 

@@ -5,6 +5,7 @@
 //! wrong for a file with several names, so a name is checked against the tree and the base before its use.
 
 use crate::record::{Place, Record};
+use crate::remade::Remade;
 use crate::state::State;
 use crate::tree::Tree;
 use std::sync::Arc;
@@ -58,13 +59,14 @@ impl State {
         Ok(Some(Attr { ino: self.number(attr.ino), ..attr }))
     }
 
-    /// Keeps the name of a file that this fork has changed: another file has the name in the base now.
-    pub(crate) fn keep_name(&self, number: u64) {
+    /// Keeps what this fork has changed, after a commit of another fork: the names of files that were `replaced`, and directories.
+    pub(crate) fn follow(&self, remade: &Remade, replaced: &[u64]) {
         let _inside = self.enter();
+        // An error of the log, here and below: the next start does not have the names.
+        let _ = self.anchor(remade);
         let mut tree = self.tree.lock();
         let old = tree.clone();
-        tree.keep_name(number);
-        // An error: the next start does not have the name.
+        replaced.iter().for_each(|number| tree.keep_name(*number));
         let _ = self.log(true, || self.changed(&old, &tree).into_iter().collect());
         self.usage.settle(old.bytes, tree.bytes);
     }

@@ -12,8 +12,10 @@
 //!
 //! Other forks see the new files where they have changed nothing, as they see changes of other programs.
 
+mod dirs;
 mod journal;
 mod resolve;
+mod settle;
 mod staging;
 
 pub use journal::Recovered;
@@ -26,10 +28,11 @@ use crate::rollback::Stale;
 use crate::state::State;
 use crate::tree::Tree;
 use crate::undo::At;
-use crate::upper::event::Event;
+use dirs::{DirSteps, Spread};
 use journal::{Attributes, Found, Path, Step, Target, found, join};
 use prim::atomic::Ordering::Relaxed;
 use resolve::resolve;
+use settle::log_moves;
 use staging::{Staging, attributes};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -73,6 +76,8 @@ struct Plan<'p> {
     entries: Vec<File>,
     stale: Stale,
     conflicts: Conflicts,
+    /// Directories that the base cannot rename, and their files.
+    spread: Vec<Spread>,
 }
 
 /// Commits a fork of the trunk to the base.
@@ -80,8 +85,18 @@ struct Plan<'p> {
 /// # Errors
 /// `EBUSY`: another commit runs, or was cut off; the base's.
 pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, Errno> {
+    match publish_once(state, options) {
+        // Nothing has changed. Relaxed: a hint.
+        Err(Errno::EXDEV) if !state.shared.lower.keeps_dirs.swap(true, Relaxed) => publish_once(state, options),
+        done => done,
+    }
+}
+
+fn publish_once(state: &State, options: CommitOptions) -> Result<Commit, Errno> {
     let checked = resolve(state, options)?;
-    let (stale, done, replaced) = {
+    let remade;
+    let mut replaced = Vec::new();
+    let (stale, done) = 'closed: {
         let _closed = state.close();
         let tree = checked.unwrap_or_else(|| state.tree.lock().clone());
         let done = changes(state, &tree, &state.origin())?;
@@ -106,50 +121,36 @@ pub(crate) fn publish(state: &State, options: CommitOptions) -> Result<Commit, E
         // A later commit, or a recovery, removes files that stay.
         let _ended = target.end_if_settled();
         state.settled.store(now_ns(), Relaxed);
-        match taken {
-            Ok(()) => {}
-            Err(_) if plan.stamp().is_err() => return Err(Errno::EIO),
-            Err((path, Errno::ESTALE | Errno::EEXIST | Errno::ENOENT)) if !path.is_empty() => {
-                return Ok(Commit::Conflicts(vec![Conflict { path, kind: ConflictKind::Name }]));
-            }
-            Err((_, errno)) => return Err(errno),
+        remade = plan.remade(taken.is_ok())?;
+        if let Err((path, errno)) = taken {
+            let is_conflict = matches!(errno, Errno::ESTALE | Errno::EEXIST | Errno::ENOENT) && !path.is_empty();
+            let conflict = || Commit::Conflicts(vec![Conflict { path, kind: ConflictKind::Name }]);
+            let failed = if is_conflict { Ok(conflict()) } else { Err(errno) };
+            let stamped = state.anchor(&remade).and_then(|()| plan.stamp());
+            break 'closed (Stale::default(), stamped.map_err(|_| Errno::EIO).and(failed));
         }
         let stale = core::mem::take(&mut plan.stale);
         plan.settle()?;
+        state.anchor(&remade)?;
         state.renew_reads()?;
         let files = plan.changed.iter().map(|changed| changed.number);
-        let replaced: Vec<u64> =
-            files.filter(|number| tree.node(*number).is_some_and(|node| !node.attr.is_dir())).collect();
-        (stale, done, replaced)
+        replaced.extend(files.filter(|number| tree.node(*number).is_some_and(|node| !node.attr.is_dir())));
+        (stale, Ok(Commit::Done(done)))
     };
     for other in state.shared.all().into_iter().filter(|other| other.id != state.id) {
-        replaced.iter().for_each(|number| other.keep_name(*number));
+        other.follow(&remade, &replaced);
         stale.mark(&other);
     }
-    Ok(Commit::Done(done))
-}
-
-/// Notes in the log of a directory that files of the base move, or move back: the log has their paths.
-fn log_moves(state: &State, steps: &[Step], is_back: bool) -> Result<(), Errno> {
-    let moved = |step: &Step| match step.clone() {
-        Step::Move { from, to, .. } if is_back => Some(Event::Moved { from: to, to: from }),
-        Step::Move { from, to, .. } => Some(Event::Moved { from, to }),
-        _ => None,
-    };
-    let mut events: Vec<Event> = steps.iter().filter_map(moved).collect();
-    if is_back {
-        events.reverse();
-    }
-    state.log(true, || events)?;
-    state.sync()
+    done
 }
 
 impl<'p> Plan<'p> {
     /// Returns the changes of a tree of the fork, and the conflicts.
     fn of(state: &'p State, tree: &'p Tree, options: CommitOptions) -> Result<Self, Errno> {
-        let (names, changed, files, entries, stale, conflicts) = Default::default();
+        let (names, changed, files, entries, stale, conflicts, spread) = Default::default();
         let (origin, target) = (state.origin(), Target(&state.shared.lower));
-        let mut plan = Self { state, tree, origin, target, options, names, changed, files, entries, stale, conflicts };
+        let mut plan =
+            Self { state, tree, origin, target, options, names, changed, files, entries, stale, conflicts, spread };
         plan.make()?;
         Ok(plan)
     }
@@ -344,9 +345,17 @@ impl<'p> Plan<'p> {
             leaving.insert(from.clone(), found);
             places.push((place.clone(), Step::Move { from, to: place, found }));
         }
-        let mut steps = self.leave(leaving, &mut places, &mut staging);
+        let mut dirs = DirSteps::default();
+        if self.target.0.keeps_dirs.load(Relaxed) {
+            dirs = self.spread(&mut leaving, &mut places, &mut staging)?;
+        }
+        let mut steps = core::mem::take(&mut dirs.empty);
+        steps.extend(self.leave(leaving, &mut places, &mut staging));
+        if dirs.is_in_the_way(&places) {
+            steps.append(&mut dirs.remove);
+        }
         places.sort_by_key(|(path, _)| depth(path));
-        steps.extend(places.into_iter().map(|(_, step)| step));
+        steps.extend(places.into_iter().map(|(_, step)| step).chain(dirs.change));
         let named: HashSet<u64> = self.names.iter().filter_map(|name| name.new).collect();
         for Changed { number, node, path } in &self.changed {
             let contents = staging.has_changed_contents(*number, node);
@@ -366,50 +375,8 @@ impl<'p> Plan<'p> {
             }
             steps.push(staging.change(node, path.clone())?);
         }
+        steps.extend(dirs.remove);
         Ok(steps)
-    }
-
-    /// Takes new stamps after steps that were undone, which change times in the base.
-    fn stamp(&self) -> Result<(), Errno> {
-        let mut tree = self.state.tree.lock();
-        let old = tree.clone();
-        for File { number, .. } in &self.files {
-            let node = tree.node_mut(*number)?;
-            if let Some(base) = &node.base {
-                node.stamp = Some(Stamp::of(&base.attr_anew()?));
-            }
-        }
-        self.state.log(true, || self.state.changed(&old, &tree).into_iter().collect())
-    }
-
-    /// Notes in the fork's records that the base has the changes now.
-    fn settle(&self) -> Result<(), Errno> {
-        let (state, tree) = (self.state, self.tree);
-        let mut new = tree.clone();
-        for (key, record, _) in tree.map.diff(&self.origin.map, Record::is_same) {
-            if let (Some(Part::Name(dir, name)), Some(Record::Whiteout(_))) = (Part::of(key), record) {
-                new.set_name(dir, name, None);
-            }
-        }
-        for File { dir, name, path, .. } in &self.entries {
-            new.cover(*dir, name, state.number(self.target.attr(path)?.ino));
-        }
-        for File { number, dir, name, path } in &self.files {
-            if tree.node(*number).is_some_and(|node| node.base.is_none()) {
-                state.usage.give_inode();
-            }
-            let held = self.target.0.at(path)?;
-            let attr = held.attr_anew()?;
-            new.publish(*number, (*dir, name), Arc::new(held), &attr, state.number(attr.ino));
-        }
-        let settle = Event::Settle { fork: state.id, at: state.settled.load(Relaxed), is_new: true };
-        state.log(true, || state.changed(tree, &new).into_iter().chain([settle]).collect())?;
-        state.usage.settle(tree.bytes, new.bytes);
-        *state.origin.lock() = (new.clone(), state.usage.now());
-        *state.tree.lock() = new;
-        // The next write to a file is a change of its contents.
-        state.begin_epoch();
-        Ok(())
     }
 
     /// Returns whether a file whose contents changed is not in a directory that is prepared anyway.
@@ -427,18 +394,13 @@ impl<'p> Plan<'p> {
     ) -> Vec<Step> {
         let mut leaving: Vec<(Path, Found)> = leaving.into_iter().collect();
         leaving.sort_by_key(|(path, _)| (core::cmp::Reverse(depth(path)), path.clone()));
-        let step = |(from, found): (Path, Found)| {
-            let to = staging.path();
-            for (_, place) in places.iter_mut() {
-                if let Step::Move { from: at, .. } = place
-                    && *at == from
-                {
-                    at.clone_from(&to);
-                }
+        let aside: HashMap<Path, Path> = leaving.iter().map(|(from, _)| (from.clone(), staging.path())).collect();
+        for (_, place) in places {
+            if let Step::Move { from, .. } = place {
+                *from = aside.get(from).unwrap_or(from).clone();
             }
-            Step::Move { from, to, found }
-        };
-        leaving.into_iter().map(step).collect()
+        }
+        leaving.into_iter().map(|(from, found)| Step::Move { to: aside[&from].clone(), from, found }).collect()
     }
 }
 

@@ -43,6 +43,13 @@ pub(super) struct Attributes {
     pub(super) xattrs: Option<Xattrs>,
 }
 
+impl Attributes {
+    /// Returns the attributes of a file of the base.
+    pub(super) fn of(attr: &Attr, xattrs: Option<Xattrs>) -> Self {
+        Self { mode: attr.mode, owner: (attr.uid, attr.gid), mtime: attr.mtime, xattrs }
+    }
+}
+
 /// The file that a step finds: inode number, length, modification time.
 pub(super) type Found = (u64, u64, i64);
 
@@ -55,8 +62,12 @@ pub(super) enum Step {
     Swap { staged: Path, at: Path, ino: u64, found: Found },
     /// Replaces the contents of a file that has several names.
     Overwrite { from: Path, at: Path, before: Path, found: Found },
-    /// Changes attributes.
-    Change { at: Path, new: Attributes, old: Attributes },
+    /// Changes attributes of the file with this inode number.
+    Change { at: Path, ino: u64, new: Attributes, old: Attributes },
+    /// Makes a directory writable, before its files move away. To undo it restores the attributes, also of a new directory there.
+    Empty { at: Path, ino: u64, old: Attributes },
+    /// Removes an empty directory.
+    Rmdir { at: Path, ino: u64 },
 }
 
 /// Why a step fails: the path in the base, if there is one, and the error.
@@ -64,13 +75,15 @@ pub(super) type Failed = (Path, Errno);
 
 impl Step {
     /// Returns the path in the base at which another program may have changed something.
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         match self {
-            Self::Move { from, to: at, .. } if from.starts_with(STAGING) => at,
+            Self::Move { from, to: at, .. } if is_staged(from) => at,
             Self::Move { from: at, .. }
             | Self::Swap { at, .. }
             | Self::Overwrite { at, .. }
-            | Self::Change { at, .. } => at,
+            | Self::Change { at, .. }
+            | Self::Empty { at, .. }
+            | Self::Rmdir { at, .. } => at,
         }
     }
 }
@@ -83,6 +96,10 @@ pub(super) fn join(dir: &[u8], name: &[u8]) -> Path {
 /// Returns a path in the directory of the commit.
 pub(super) fn staged(name: &str) -> Path {
     join(STAGING, name.as_bytes())
+}
+
+fn is_staged(path: &[u8]) -> bool {
+    path.strip_prefix(STAGING).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
 /// Copies the first `len` bytes of a file to another. Returns the number of bytes: fewer if the file ends before.
@@ -119,12 +136,17 @@ impl<'t> Target<'t> {
         self.0.at(path)?.attr_anew()
     }
 
-    fn is_at(self, path: &[u8], ino: u64) -> Result<bool, Errno> {
+    /// Returns the inode number of the file at a path, if there is one.
+    fn ino_at(self, path: &[u8]) -> Result<Option<u64>, Errno> {
         match self.attr(path) {
-            Ok(attr) => Ok(attr.ino == ino),
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Ok(false),
+            Ok(attr) => Ok(Some(attr.ino)),
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Ok(None),
             Err(errno) => Err(errno),
         }
+    }
+
+    fn is_at(self, path: &[u8], ino: u64) -> Result<bool, Errno> {
+        Ok(self.ino_at(path)? == Some(ino))
     }
 
     pub(super) fn rename(self, from: &[u8], to: &[u8], flags: RenameFlags) -> Result<(), Errno> {
@@ -299,7 +321,10 @@ impl<'t> Target<'t> {
     fn undo(self, steps: &[Step]) -> Result<(), Errno> {
         for step in steps.iter().rev() {
             match step {
-                Step::Move { from, to, found } if self.is_at(to, found.0)? => {
+                // A file that another program exchanged at that moment belongs back, too.
+                Step::Move { from, to, found }
+                    if self.is_at(to, found.0)? || is_staged(to) && self.ino_at(to)?.is_some() =>
+                {
                     self.rename(to, from, RenameFlags::NOREPLACE)?;
                 }
                 Step::Swap { staged, at, ino, .. } if self.is_at(at, *ino)? => {
@@ -310,7 +335,9 @@ impl<'t> Target<'t> {
                     self.copy(before, &file)?;
                     file.set_attr(&SetAttr { mtime: Some(SetTime::At(found.2)), ..SetAttr::default() })?;
                 }
-                Step::Change { at, old, .. } => self.set(at, old)?,
+                Step::Change { at, ino, old, .. } if self.is_at(at, *ino)? => self.set(at, old)?,
+                Step::Empty { at, old, .. } if self.ino_at(at)?.is_some() => self.set(at, old)?,
+                Step::Rmdir { at, .. } if self.ino_at(at)?.is_none() => self.make_dir(at)?,
                 _ => {}
             }
         }
@@ -324,7 +351,7 @@ impl<'t> Target<'t> {
         for step in steps {
             match step {
                 Step::Move { from, to, .. } => dirs.extend([&from[..above(from)], &to[..above(to)]]),
-                Step::Swap { at, .. } => dirs.extend([&at[..above(at)]]),
+                Step::Swap { at, .. } | Step::Rmdir { at, .. } => dirs.extend([&at[..above(at)]]),
                 _ => {}
             }
         }
@@ -349,7 +376,9 @@ impl<'t> Target<'t> {
                     return Ok(());
                 }
                 self.check(from, *found)?;
-                self.rename(from, to, RenameFlags::NOREPLACE)
+                self.rename(from, to, RenameFlags::NOREPLACE)?;
+                // Another program may have exchanged it since the check.
+                self.check(to, *found)
             }
             Step::Swap { staged, at, ino, found } => {
                 if self.is_at(at, *ino)? {
@@ -365,7 +394,18 @@ impl<'t> Target<'t> {
                 }
                 self.copy(from, &self.open(at, OpenFlags::WRONLY)?)
             }
-            Step::Change { at, new, .. } => self.set(at, new),
+            Step::Change { at, ino, new, .. } if self.is_at(at, *ino)? => self.set(at, new),
+            Step::Change { .. } => Err(Errno::ESTALE),
+            Step::Empty { at, ino, old } if self.is_at(at, *ino)? => {
+                self.set(at, &Attributes { mode: old.mode | 0o700, ..old.clone() })
+            }
+            Step::Rmdir { at, ino } if self.is_at(at, *ino)? => match self.0.context.rmdir(self.base(), at) {
+                // Another program has made a file in it.
+                Err(Errno::ENOTEMPTY) => Err(Errno::ESTALE),
+                removed => removed,
+            },
+            // The directory has been removed.
+            Step::Empty { .. } | Step::Rmdir { .. } => Ok(()),
         }
     }
 

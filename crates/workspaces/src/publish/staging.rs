@@ -19,6 +19,8 @@ pub(super) struct Staging<'s> {
     first: HashMap<u64, Path>,
     /// Directories of the base that move into a new directory: node, and path from the root of the base.
     pub(super) moved: Vec<(u64, Path)>,
+    /// Directories of the base that are made anew: the inode number before, and after.
+    pub(super) remade: HashMap<u64, u64>,
 }
 
 /// Returns the attributes of a node, as a commit gives them to its file.
@@ -33,7 +35,8 @@ pub(super) fn attributes(node: &Node) -> Attributes {
 
 impl<'s> Staging<'s> {
     pub(super) fn new(state: &'s State, tree: &'s Tree, target: Target<'s>) -> Self {
-        Self { state, tree, target, next: 0, first: HashMap::new(), moved: Vec::new() }
+        let (next, first, moved, remade) = Default::default();
+        Self { state, tree, target, next, first, moved, remade }
     }
 
     /// Returns a new path in the directory of the commit.
@@ -151,10 +154,11 @@ impl<'s> Staging<'s> {
         let attr = base.attr_anew()?;
         let mut new = attributes(node);
         let xattrs = new.xattrs.as_ref().map(|_| self.target.0.xattrs(base)).transpose()?;
-        let old = Attributes { mode: attr.mode, owner: (attr.uid, attr.gid), mtime: attr.mtime, xattrs };
+        let old = Attributes::of(&attr, xattrs);
         if attr.is_dir() {
             new.mtime = attr.mtime;
         }
-        Ok(Step::Change { at, new, old })
+        let ino = self.remade.get(&attr.ino).copied().unwrap_or(attr.ino);
+        Ok(Step::Change { at, ino, new, old })
     }
 }

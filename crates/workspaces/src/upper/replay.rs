@@ -63,7 +63,7 @@ impl<'r> Replay<'r> {
     fn event(&mut self, event: Event) {
         match event {
             Event::Number { ino, node } => {
-                self.lower.number(ino, || node);
+                self.lower.set_number(ino, node);
                 self.next.0 = self.next.0.max(node + 1);
             }
             Event::Begin { fork, from, like, of_origin, limits } => {

@@ -3,6 +3,7 @@
 mod changes;
 mod commits;
 mod conflicts;
+mod directories;
 mod durable;
 mod lookups;
 mod memory;
