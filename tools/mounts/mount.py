@@ -135,7 +135,9 @@ class Mount:
             layers = {"lowerdir": self.lower or self.base / "lower", "upperdir": self.base / "upper", "workdir": self.base / "work"}
             for layer in layers.values():
                 layer.mkdir(exist_ok=True)
-            self._try_mount(["-t", "overlay", "-o", ",".join(f"{name}={path}" for name, path in layers.items()), "lightfoot-test", at])
+            # Without an index, a change by one name of a file of the lower layer would not show by its others.
+            options = ",".join(f"{name}={path}" for name, path in layers.items()) + ",index=on"
+            self._try_mount(["-t", "overlay", "-o", options, "lightfoot-test", at])
         elif kind in IN_A_FILE:
             need_program(f"mkfs.{kind}", IN_A_FILE[kind])
             image = self.base / "image"

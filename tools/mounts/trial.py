@@ -58,6 +58,7 @@ assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 os._exit(0)
 """
 SQLITE = "for mode in WAL DELETE; do for path in new-$mode old-$mode; do " + """
+    python3 write.py $path $mode 0 1
     python3 write.py $path $mode 1000 200 & one=$!; python3 write.py $path $mode 2000 200 & two=$!; wait $one; wait $two
     python3 write.py $path $mode 3000 100
 done; done"""
