@@ -106,9 +106,11 @@ impl Fixture {
     pub(crate) fn start(&self, mut command: Command) -> Mount {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command runs");
         let mut mount = Mount { child: Some(child) };
-        self.until("it is mounted", || self.is_mounted() || mount.is_over());
-        assert!(self.is_mounted(), "{:?}", mount.end());
-        self.until("it is ready", || self.run(&["stats", "m"]).status.success());
+        let is_there = self.comes(|| self.is_mounted() || mount.is_over());
+        assert!(is_there && self.is_mounted(), "not mounted: {:?}", mount.stop());
+        let mut last = None;
+        let is_ready = self.comes(|| last.insert(self.run(&["stats", "m"])).status.success());
+        assert!(is_ready, "not ready: {last:?}; the mount: {:?}", mount.stop());
         mount
     }
 
@@ -126,16 +128,21 @@ impl Fixture {
     }
 
     /// Waits until `is_so`.
-    pub(crate) fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+    pub(crate) fn until(&self, what: &str, is_so: impl FnMut() -> bool) {
+        assert!(self.comes(is_so), "waited in vain until {what}");
+    }
+
+    /// Waits for `is_so`, and returns whether it came.
+    fn comes(&self, mut is_so: impl FnMut() -> bool) -> bool {
         let table = File::open("/proc/self/mountinfo").expect("a table of mounts");
         let tenth = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         for _ in 0..ROUNDS {
             if is_so() {
-                return;
+                return true;
             }
             let _ = poll(&mut [PollFd::new(&table, PollFlags::PRI)], Some(&tenth));
         }
-        panic!("waited in vain until {what}");
+        false
     }
 
     /// The process that serves `m`, as it reports.
@@ -188,6 +195,14 @@ impl Mount {
 
     pub(crate) fn is_over(&mut self) -> bool {
         self.child.as_mut().is_none_or(|child| child.try_wait().expect("a child").is_some())
+    }
+
+    /// Kills it; its status and standard error.
+    fn stop(mut self) -> (Option<i32>, String) {
+        if !self.is_over() {
+            self.signal(Signal::KILL);
+        }
+        self.end()
     }
 
     /// Waits for its end; its status and standard error.
