@@ -47,11 +47,13 @@ impl State {
         let is_shown = || self.tree.lock().node(node).is_none_or(|node| node.contents.is_none());
         let shown = state.get::<OpenFile>().filter(|_| is_shown());
         let (keeps_pages, version) = shown.map_or((true, None), |base| (base.keeps_pages(), base.version()));
+        // A later write would move the file away from its base, under the kernel's open file.
+        let backing = shown.filter(|_| self.is_read_only()).and_then(OpenFile::backing);
         let state = match current.attr.is_dir() {
             true => OpenState::Shared(Arc::new(OpenDir { base: state, last: AtomicU64::new(self.last_listed()) })),
             false => state,
         };
-        Ok(Opened { state, keeps_pages, version, ..Opened::default() })
+        Ok(Opened { state, keeps_pages, version, backing, ..Opened::default() })
     }
 
     /// Notes that an open file was closed.

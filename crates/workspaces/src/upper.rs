@@ -197,6 +197,11 @@ impl State {
         self.name.lock().as_ref().is_some_and(|name| name.is_lost)
     }
 
+    /// Returns whether nothing changes the fork.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.name.lock().as_ref().is_some_and(|name| name.is_read_only)
+    }
+
     /// Keeps the fork no more. If the directory is full, the next image does not have the fork.
     pub(crate) fn forget(&self) {
         let _inside = self.enter();

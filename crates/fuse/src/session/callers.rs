@@ -154,6 +154,12 @@ impl Callers {
         self.context(caller, 0, groups, is_checked)
     }
 
+    /// Returns whether the caller is root, or in a group.
+    pub(super) fn is_in_group(&self, caller: &Caller, gid: u32) -> bool {
+        let has = |user: super::User| user.gid == gid || self.groups_of(caller).contains(&gid);
+        caller.who.is_root() || matches!(caller.who, Who::Known(user) if has(user))
+    }
+
     /// Returns a context with the caller's groups and, unless the caller is root, no capabilities.
     pub(super) fn unprivileged(&self, caller: &Caller) -> Arc<Context> {
         let groups = self.groups_of(caller);

@@ -90,6 +90,11 @@ impl Session {
             if !may_change && !self.is_writable_somewhere(caller, held) {
                 return Err(Errno::EPERM);
             }
+            // A member of the group keeps the bit of a file that the group may not execute.
+            if !self.callers.is_in_group(caller, attr.gid) {
+                let mode = Some(attr.mode & 0o7777 & !SET_IDS);
+                return self.callers.everyone().set_attr_held(held, &SetAttr { mode, ..SetAttr::default() });
+            }
         }
         self.callers.everyone().set_attr_held(held, &SetAttr::default())
     }

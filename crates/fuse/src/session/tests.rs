@@ -42,7 +42,6 @@ fn new(node: u64, mode: u32) -> NewInode {
     NewInode { node, attr: Attr { ino: node, mode, nlink: 1, ..Attr::default() }, ..NewInode::default() }
 }
 
-#[path = "small_cache.rs"]
 mod small_cache;
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -366,3 +366,30 @@ fn a_commit_replies_how_far_it_is() {
     assert_eq!(super::workspaces::replies(&fixture.at("m"), &discard).last(), Some(&json!("done")));
     drop(mount);
 }
+
+/// The requests with a name that the kernel has sent so far.
+fn requests(fixture: &Fixture, name: &str) -> u64 {
+    let status: Value = serde_json::from_str(&fixture.ok(&["stats", "m", "--json"])).expect("JSON");
+    let ops = status["snapshot"]["ops"].as_array().expect("operations");
+    ops.iter().find(|op| op["name"] == name).map_or(0, |op| op["count"].as_u64().expect("a count"))
+}
+
+#[test]
+fn the_kernel_reads_unchanged_files_of_a_read_only_fork_itself() {
+    let Some(fixture) = Fixture::new() else { return };
+    shell(&fixture.at("."), "mkdir tree && echo old > tree/f && cp tree/f tree/g");
+    let mount = fixture.mount(&["tree", "m", "--workspaces", "-o", "passthrough"]);
+    fixture.ok(&["fork", "m/base", "a"]);
+    shell(&fixture.at("m/w/a"), "echo changed > f");
+    fixture.ok(&["fork", "m/w/a", "fixed", "--read-only"]);
+    assert_eq!(shell(&fixture.at("m/w/fixed"), "cat g"), "old\n");
+    if requests(&fixture, "read") > 0 {
+        println!("SKIPPED: the kernel has no passthrough (Linux 6.9)");
+        return;
+    }
+    assert_eq!(shell(&fixture.at("m/w/fixed"), "cat f g"), "changed\nold\n");
+    assert_eq!(requests(&fixture, "read"), 1, "of the changed file");
+    shell(&fixture.at("m/w/a"), "cat g; echo more >> g");
+    assert_eq!(shell(&fixture.at("m/w"), "cat fixed/g a/g"), "old\nold\nmore\n");
+    drop(mount);
+}
