@@ -12,7 +12,7 @@ use crate::contents::{Contents, File, Source};
 use crate::lower::{Held, HeldFiles, Lower};
 use crate::page::Pages;
 use crate::reads::Reads;
-use crate::record::{Node, Record, is_name};
+use crate::record::{Node, Record, Stamp, is_name};
 use crate::tree::{Tree, Unchanged};
 use crate::upper::Upper;
 use crate::upper::event::{Event, Name};
@@ -348,7 +348,6 @@ impl State {
         change: impl FnOnce(&mut Contents, Source<'_>) -> Result<R, Errno>,
         size: impl FnOnce(u64, &R) -> u64,
     ) -> Result<(R, Attr), Errno> {
-        let _inside = self.enter();
         let node = inode.node();
         let opened = OnceCell::new();
         let base = |at: u64, part: &mut [u8]| match file {
@@ -360,7 +359,9 @@ impl State {
             }
         };
         let source = Source { pages: &self.shared.pages, usage: &self.usage, base: &base };
-        let (own, counted) = self.own_contents(node, keep, source)?;
+        let copied = self.copied(node, keep, source)?;
+        let _inside = self.enter();
+        let (own, counted) = self.own_contents(node, keep, copied, source)?;
         let mut contents = own.state.write();
         let changed = change(&mut contents, source);
         let done = changed.inspect_err(|_| {
@@ -382,8 +383,29 @@ impl State {
         Ok((done, attr))
     }
 
+    /// Returns a copy of the file of the base, if a change needs it: the change passes the gate after this, since commits and
+    /// forks would wait for a long copy.
+    fn copied(&self, node: u64, keep: u64, source: Source<'_>) -> Result<Option<Copied>, Errno> {
+        if self.shared.lower.is_fixed {
+            return Ok(None);
+        }
+        let current = self.current(node)?;
+        let Some(base) = current.base.as_ref().filter(|_| current.contents.is_none()) else { return Ok(None) };
+        let (of, len) = (Stamp::of(&base.attr_anew()?), current.attr.size.min(keep));
+        // A fork meanwhile does not have these bytes.
+        let usage = Usage::new(self.usage.limits, self.usage.now());
+        let contents = Contents::copy_of_base(len, Source { usage: &usage, ..source })?;
+        Ok(Some(Copied { of, len, contents }))
+    }
+
     /// Returns the contents of a node as this fork's own; if they are new, with the bytes that the node counts so far.
-    fn own_contents(&self, node: u64, keep: u64, source: Source<'_>) -> Result<(Arc<File>, Option<u64>), Errno> {
+    fn own_contents(
+        &self,
+        node: u64,
+        keep: u64,
+        copied: Option<Copied>,
+        source: Source<'_>,
+    ) -> Result<(Arc<File>, Option<u64>), Errno> {
         let current = self.current(node)?;
         let epoch = self.epoch.load(Relaxed);
         let from = current.contents.as_ref().map(|file| file.epoch);
@@ -396,10 +418,28 @@ impl State {
             }
             None if current.base.is_none() => (Contents::default(), 0),
             None if self.shared.lower.is_fixed => (Contents::over(current.attr.size, current.attr.blocks), 0),
-            None => (Contents::copy_of_base(current.attr.size.min(keep), source)?, 0),
+            None => {
+                let len = current.attr.size.min(keep);
+                let stamp =
+                    current.base.as_ref().map(|base| base.attr_anew()).transpose()?.map(|attr| Stamp::of(&attr));
+                match copied.filter(|copied| Some(copied.of) == stamp && copied.len == len) {
+                    Some(Copied { contents, .. }) => {
+                        self.usage.take(contents.bytes())?;
+                        (contents, 0)
+                    }
+                    None => (Contents::copy_of_base(len, source)?, 0),
+                }
+            }
         };
         Ok((File::new(epoch, from, contents), Some(before)))
     }
+}
+
+/// A copy of a file of the base, and the file that was copied.
+struct Copied {
+    of: Stamp,
+    len: u64,
+    contents: Contents,
 }
 
 /// Returns the use of a tree, counted anew.

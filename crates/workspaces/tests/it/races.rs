@@ -1,9 +1,11 @@
 //! Forks taken beside writers: each has every call whole or not at all.
 
 use crate::tree::{names, read, seen, write};
+use hostfs::{HostFs, HostOptions};
 use lightfoot_workspaces::{Fork, ForkLimits};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
+use testkit::{Fault, Faults};
 use vfs::{Base, Context, OpenFlags, PathAt, RenameFlags, Vfs};
 
 /// Forks that are taken while the writers run.
@@ -134,4 +136,32 @@ fn a_fork_beside_writers_has_each_call_whole_or_not_at_all() {
             }
         });
     }
+}
+
+#[test]
+fn a_long_copy_delays_its_own_caller_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("big"), vec![1; 5 << 20]).expect("a file");
+    std::fs::write(dir.path().join("small"), "small").expect("a file");
+    let (fs, plan) = Faults::of(Box::new(HostFs::new(dir.path(), &HostOptions::default()).expect("a directory")));
+    let trunk = Fork::over(Vfs::new(fs).context(), false).expect("a trunk");
+    let fork = trunk.fork(ForkLimits::default()).expect("a fork");
+    let context = Vfs::new(fork.file_system()).context();
+    write(&context, "/small", 0, b"S").expect("a write");
+    plan.set(|call| (call.method == "read" && call.number == 2).then_some(Fault::Hang));
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write(&context, "/big", 0, b"B"));
+        plan.wait_for(1);
+        let other = fork.fork(ForkLimits::default()).expect("a fork");
+        write(&context, "/small", 1, b"S").expect("a write");
+        assert_eq!(fork.changes().expect("changes").len(), 1);
+        plan.release();
+        writer.join().expect("it writes").expect("a write");
+        let other = Vfs::new(other.file_system()).context();
+        assert_eq!(read(&other, "/big").expect("contents")[..2], *b"\x01\x01");
+    });
+    assert_eq!(read(&context, "/big").expect("contents")[..2], *b"B\x01");
+    let (before, used) = (5 << 20, fork.usage().0);
+    assert!((before..before + 30_000).contains(&used), "the bytes count once: {used}");
+    assert_eq!(std::fs::read(dir.path().join("big")).expect("contents")[0], 1);
 }
