@@ -36,8 +36,8 @@ pub(super) struct DirSteps {
 impl DirSteps {
     /// Returns whether a removed directory must leave its path to another object.
     pub(super) fn is_in_the_way(&self, places: &[(Path, Step)]) -> bool {
-        let is_taken = |at: &Path| places.iter().any(|(path, _)| path == at);
-        self.remove.iter().any(|step| matches!(step, Step::Rmdir { at, .. } if is_taken(at)))
+        let taken: HashSet<&Path> = places.iter().map(|(path, _)| path).collect();
+        self.remove.iter().any(|step| taken.contains(step.path()))
     }
 }
 

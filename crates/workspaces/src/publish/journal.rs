@@ -186,11 +186,11 @@ impl<'t> Target<'t> {
             context.set_attr_held(&held, &set)?;
         }
         if let Some(xattrs) = &new.xattrs {
-            let old = self.0.xattr_names(&held)?;
-            for name in old.iter().filter(|name| !xattrs.contains_key(*name)) {
+            let old = self.0.xattrs(&held)?;
+            for name in old.keys().filter(|name| !xattrs.contains_key(*name)) {
                 context.remove_xattr_held(&held, name)?;
             }
-            for (name, value) in xattrs {
+            for (name, value) in xattrs.iter().filter(|(name, value)| old.get(*name) != Some(value)) {
                 context.set_xattr_held(&held, name, value, SetXattr::Any)?;
             }
         }
@@ -288,7 +288,8 @@ impl<'t> Target<'t> {
     }
 
     fn write(self, steps: &[Step]) -> Result<(), Errno> {
-        let bytes = postcard::to_allocvec(steps).map_err(|_| Errno::ENOMEM)?;
+        let steps = postcard::to_allocvec(steps).map_err(|_| Errno::ENOMEM)?;
+        let bytes = postcard::to_allocvec(&(crc32fast::hash(&steps), &*steps)).map_err(|_| Errno::ENOMEM)?;
         let file = self.create(&staged("journal.new"))?;
         write_all(&file, 0, &bytes)?;
         file.sync(false)?;
@@ -299,7 +300,12 @@ impl<'t> Target<'t> {
         let file = self.open(&join(STAGING, name), OpenFlags::RDONLY)?;
         let mut bytes = vec![0; usize::try_from(file.attr()?.size).map_err(|_| Errno::EFBIG)?];
         file.read_full_at(0, &mut bytes)?;
-        postcard::from_bytes(&bytes).map_err(|_| Errno::EIO)
+        let (crc, steps): (u32, &[u8]) = postcard::from_bytes(&bytes).map_err(|_| Errno::EIO)?;
+        if crc32fast::hash(steps) == crc {
+            postcard::from_bytes(steps).map_err(|_| Errno::EIO)
+        } else {
+            Err(Errno::EIO)
+        }
     }
 
     fn redo(self, steps: &[Step]) -> Result<(), Failed> {
@@ -397,7 +403,7 @@ impl<'t> Target<'t> {
             Step::Change { at, ino, new, .. } if self.is_at(at, *ino)? => self.set(at, new),
             Step::Change { .. } => Err(Errno::ESTALE),
             Step::Empty { at, ino, old } if self.is_at(at, *ino)? => {
-                self.set(at, &Attributes { mode: old.mode | 0o700, ..old.clone() })
+                self.set(at, &Attributes { mode: old.mode | 0o700, xattrs: None, ..*old })
             }
             Step::Rmdir { at, ino } if self.is_at(at, *ino)? => match self.0.context.rmdir(self.base(), at) {
                 // Another program has made a file in it.

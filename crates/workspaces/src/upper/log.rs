@@ -3,7 +3,8 @@
 //! # What it is
 //! A batch is the CRC-32 of the events, their length, and the events, all by `postcard`.
 //!
-//! The end of a log is where a batch is cut, or has another checksum: a crash cut it.
+//! A log may end in a batch that a crash has cut. After a loss of power it may have anything behind the bytes that a later mark
+//! covers. Everything else is damage.
 
 use super::event::Event;
 use super::{errno, open_file};
@@ -73,18 +74,42 @@ impl Log {
     }
 }
 
-/// Returns the batches of a log, and whether its end was cut.
+/// The bytes of a log behind its last right batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rest {
+    Nothing,
+    /// A part of a batch.
+    Cut,
+    /// A wrong batch. `marked`: a later mark covers it.
+    Wrong {
+        marked: bool,
+    },
+}
+
+/// The most bytes of a mark.
+const MARK: usize = 32;
+
+/// Returns the batches of a log, and the rest.
 ///
 /// # Errors
 /// The directory's.
-pub(crate) fn read(path: &Path) -> Result<(Vec<Batch>, bool), Errno> {
+pub(crate) fn read(path: &Path) -> Result<(Vec<Batch>, Rest), Errno> {
     let bytes = std::fs::read(path).map_err(errno)?;
     let (mut batches, mut at) = (Vec::new(), 0);
     while let Some((events, end)) = batch(&bytes, at) {
         batches.push(Batch { events, end: end as u64 });
         at = end;
     }
-    Ok((batches, at < bytes.len()))
+    let is_mark = |from| {
+        let found = batch(&bytes[..bytes.len().min(from + MARK)], from);
+        found.is_some_and(|(events, _)| matches!(events[..], [Event::Mark { upto }] if upto > at as u64))
+    };
+    let rest = match postcard::take_from_bytes::<(u32, &[u8])>(&bytes[at..]) {
+        _ if at == bytes.len() => Rest::Nothing,
+        Err(_) if !(at..bytes.len()).any(is_mark) => Rest::Cut,
+        _ => Rest::Wrong { marked: (at..bytes.len()).any(is_mark) },
+    };
+    Ok((batches, rest))
 }
 
 /// Returns the events of the batch at an offset, and its end.
@@ -112,21 +137,23 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         let found = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
-            let (batches, is_cut) = read(&path).unwrap();
+            let (batches, rest) = read(&path).unwrap();
             assert!(batches.iter().all(|batch| batch.events.len() == 2));
-            (batches.iter().map(|batch| batch.end).collect::<Vec<_>>(), is_cut)
+            (batches.iter().map(|batch| batch.end).collect::<Vec<_>>(), rest)
         };
-        assert_eq!(found(&whole), (ends.clone(), false));
+        assert_eq!(found(&whole), (ends.clone(), Rest::Nothing));
         for len in 0..whole.len() {
             let complete: Vec<u64> = ends.iter().copied().filter(|end| *end <= len as u64).collect();
             let is_cut = complete.last().copied().unwrap_or(0) < len as u64;
-            assert_eq!(found(&whole[..len]), (complete, is_cut), "cut at {len}");
+            let rest = if is_cut { Rest::Cut } else { Rest::Nothing };
+            assert_eq!(found(&whole[..len]), (complete, rest), "cut at {len}");
         }
         for at in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x40;
             let before: Vec<u64> = ends.iter().copied().filter(|end| *end <= at as u64).collect();
-            assert_eq!(found(&damaged), (before, true), "damaged at {at}");
+            let (found, rest) = found(&damaged);
+            assert!(found == before && rest != Rest::Nothing, "damaged at {at}");
         }
     }
 }

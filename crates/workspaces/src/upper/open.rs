@@ -2,7 +2,7 @@
 
 use super::event::{Event, Name};
 use super::image::{numbers, paths, sync_dir, take, write as write_image};
-use super::log::{Log, read};
+use super::log::{Log, Rest, read};
 use super::replay::{Replay, SavedFork};
 use super::slots::Slots;
 use super::{Upper, Writing, errno, open_file};
@@ -151,9 +151,9 @@ impl Opening<'_> {
         let image = numbers(self.dir, "image-").map_err(failed)?.into_iter().max();
         if let Some(number) = image {
             let path = paths(self.dir, number)[0].clone();
-            let (batches, is_cut) = read(&path).map_err(failed)?;
+            let (batches, rest) = read(&path).map_err(failed)?;
             let is_complete = batches.last().is_some_and(|batch| matches!(batch.events[..], [Event::Mark { .. }]));
-            if is_cut || !is_complete {
+            if rest != Rest::Nothing || !is_complete {
                 return Err(UpperError::Damaged(path));
             }
             events.extend(batches.into_iter().flat_map(|batch| batch.events));
@@ -161,15 +161,25 @@ impl Opening<'_> {
         let mut logs = numbers(self.dir, "log-").map_err(failed)?;
         logs.retain(|number| image.is_some_and(|image| *number >= image));
         logs.sort_unstable();
-        let mut read_logs = BTreeMap::new();
+        let (mut read_logs, mut rests) = (BTreeMap::new(), BTreeMap::new());
         for number in &logs {
-            read_logs.insert(*number, read(&paths(self.dir, *number)[1]).map_err(failed)?.0);
+            let (batches, rest) = read(&paths(self.dir, *number)[1]).map_err(failed)?;
+            read_logs.insert(*number, batches);
+            rests.insert(*number, rest);
         }
         let last_mark = read_logs.iter().rev().find_map(|(number, batches)| {
             let mark = |event: &Event| if let Event::Mark { upto } = event { Some((*number, *upto)) } else { None };
             batches.iter().rev().flat_map(|batch| &batch.events).find_map(mark)
         });
         let last = if is_same_boot { (u64::MAX, u64::MAX) } else { last_mark.unwrap_or((0, 0)) };
+        let last_log = if is_same_boot { logs.last().copied().unwrap_or(0) } else { last.0 };
+        let is_damage = |(number, rest): &(u64, Rest)| match rest {
+            Rest::Wrong { marked } if *marked || is_same_boot => true,
+            rest => *rest != Rest::Nothing && *number < last_log,
+        };
+        if let Some((number, _)) = rests.into_iter().find(is_damage) {
+            return Err(UpperError::Damaged(paths(self.dir, number)[1].clone()));
+        }
         let mut files = Vec::new();
         for (number, batches) in read_logs {
             let durable = batches.into_iter().filter(|batch| (number, batch.end) <= last).collect::<Vec<_>>();

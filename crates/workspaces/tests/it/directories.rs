@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use testkit::Plan;
-use vfs::{After, Base, Context, Errno, Inode, Layer, NewNode, PathAt, Rename, RenameFlags, Request, Vfs};
+use vfs::{After, Base, Context, Errno, Inode, Layer, NewNode, PathAt, Rename, RenameFlags, Request, SetXattr, Vfs};
 
 /// A host directory whose directories stay.
-struct Lowest {
+pub(crate) struct Lowest {
     inner: HostFs,
     made: Mutex<HashSet<u64>>,
     /// Called once, after an old file has moved.
@@ -24,7 +24,7 @@ struct Lowest {
 }
 
 impl Lowest {
-    fn of(dir: &Path) -> Self {
+    pub(crate) fn of(dir: &Path) -> Self {
         let inner = HostFs::new(dir, &hostfs::HostOptions::default()).expect("a directory");
         Self { inner, made: Mutex::default(), meanwhile: None, calls: AtomicU64::new(0) }
     }
@@ -109,6 +109,10 @@ fn a_directory_that_is_made_anew_has_the_attributes_and_other_forks_follow_it() 
     fill(&host(dir.path()).context());
     let at = |path: &str| dir.path().join(path);
     fs::set_permissions(at("a/b"), PermissionsExt::from_mode(0o1750)).expect("a mode");
+    host(dir.path())
+        .context()
+        .set_xattr(Base::CWD, b"/a/b", true, b"user.name", b"value", SetXattr::Any)
+        .expect("an attribute");
     let (files, mode) = (["b/f", "b/d/f"], |path: &str| fs::metadata(at(path)).unwrap().mode());
     let time = |path: &str| fs::metadata(at(path)).and_then(|data| data.modified()).unwrap();
     let (inodes, times) =
@@ -130,6 +134,10 @@ fn a_directory_that_is_made_anew_has_the_attributes_and_other_forks_follow_it() 
     assert!(!at("a/b").exists());
     assert_eq!(files.map(|file| fs::metadata(at("c/moved").join(&file[2..])).unwrap().ino()), inodes, "files stay");
     assert_eq!((mode("c/moved"), ["c/moved", "c/moved/d"].map(time)), (0o41750, times));
+    assert_eq!(
+        host(dir.path()).context().get_xattr(Base::CWD, b"/c/moved", true, b"user.name").as_deref(),
+        Ok(&b"value"[..])
+    );
     assert_eq!(first.path_of(&opened), b"/c/moved/d");
     assert!(first.open(Base::at(&opened), b"f", vfs::OpenFlags::RDONLY, 0).is_ok(), "a held directory is the new one");
     assert_eq!(read(&second, "/c/moved/d/new").as_deref(), Ok(&b"second"[..]));

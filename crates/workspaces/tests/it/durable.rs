@@ -1,5 +1,6 @@
 //! Forks that a directory keeps: after a crash of the process, and after a loss of power.
 
+use crate::directories::Lowest;
 use crate::model::Act;
 use crate::publish::{fail_at_with, host};
 use crate::tree::{Seen, fill, read, seen, write};
@@ -138,10 +139,19 @@ fn a_crash_loses_nothing() {
 
 #[test]
 fn a_crash_after_a_commit_to_the_base_loses_nothing() {
+    crash_after_commits(|base, upper| open(base, upper, false).unwrap());
+}
+
+#[test]
+fn a_crash_after_a_commit_to_a_base_whose_directories_stay_loses_nothing() {
+    crash_after_commits(|base, upper| Workspaces::durable(Vfs::new(Lowest::of(base)).context(), false, upper).unwrap());
+}
+
+fn crash_after_commits(open: fn(&Path, &Path) -> Workspaces) {
     for seed in 0..20 {
         let (base, upper) = (base(), TempDir::new().unwrap());
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut spaces = open(base.path(), upper.path(), false).unwrap();
+        let mut spaces = open(base.path(), upper.path());
         spaces.fork(BASE, "a", ForkLimits::default()).unwrap();
         for round in 0..6 {
             let context = at(&spaces, "a");
@@ -153,12 +163,12 @@ fn a_crash_after_a_commit_to_the_base_loses_nothing() {
                 assert!(matches!(done, Ok(Commit::Done(_))), "seed {seed}, round {round}: {done:?}");
             }
             let (expected, crashed) = (shown(&spaces), copy(upper.path()));
-            let again = open(base.path(), crashed.path(), false).unwrap();
+            let again = open(base.path(), crashed.path());
             check(&expected, &shown(&again), &format!("seed {seed}, round {round}"));
             drop(again);
             if random.bool() {
                 drop(spaces);
-                spaces = open(base.path(), upper.path(), false).unwrap();
+                spaces = open(base.path(), upper.path());
             }
         }
     }
@@ -341,4 +351,44 @@ fn a_fork_without_its_base_is_read_only() {
     assert!(matches!(spaces.commit("b", CommitOptions::default()), Ok(Commit::Done(_))));
     drop(spaces);
     assert_eq!(open(base.path(), upper.path(), false).unwrap().lost(), Vec::<String>::new());
+}
+
+#[test]
+fn damage_in_the_middle_of_a_log_is_refused_and_a_cut_end_is_not() {
+    let (base, upper) = (base(), TempDir::new().unwrap());
+    let spaces = open(base.path(), upper.path(), true).unwrap();
+    spaces.fork(BASE, "a", ForkLimits::default()).unwrap();
+    for name in ["/one", "/two"] {
+        write(&at(&spaces, "a"), name, 0, b"text").unwrap();
+    }
+    let log_of = |dir: &Path| {
+        let logs = fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path());
+        logs.filter(|path| path.to_string_lossy().contains("/log-")).max().unwrap()
+    };
+    let crashed = copy(upper.path());
+    let file = fs::OpenOptions::new().write(true).open(log_of(crashed.path())).unwrap();
+    let len = file.metadata().unwrap().len();
+    file.set_len(len - 3).unwrap();
+    assert_eq!(open(base.path(), crashed.path(), true).unwrap().list().len(), 1, "a crash cut the last call");
+
+    for is_same_boot in [true, false] {
+        // A mark covers all so far.
+        at(&spaces, "a").open(Base::CWD, b"/two", OpenFlags::RDONLY, 0).unwrap().sync(false).unwrap();
+        let crashed = copy(upper.path());
+        let log = log_of(crashed.path());
+        let (mut bytes, middle) = (fs::read(&log).unwrap(), usize::try_from(len / 2).unwrap());
+        bytes[middle] ^= 1;
+        fs::write(&log, &bytes).unwrap();
+        if !is_same_boot {
+            let format = fs::read_to_string(crashed.path().join("format")).unwrap();
+            let before = format.lines().take_while(|line| !line.starts_with("boot")).collect::<Vec<_>>().join("\n");
+            fs::write(crashed.path().join("format"), before + "\nboot other\n").unwrap();
+        }
+        assert_eq!(
+            open(base.path(), crashed.path(), true).err(),
+            Some(UpperError::Damaged(log.clone())),
+            "{is_same_boot}"
+        );
+        assert_eq!(fs::read(&log).unwrap(), bytes, "nothing is lost");
+    }
 }

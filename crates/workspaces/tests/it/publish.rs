@@ -405,3 +405,27 @@ fn a_new_file_with_the_inode_number_of_a_replaced_file_is_another_file() {
     }
     println!("SKIPPED: the file system does not use inode numbers again");
 }
+
+#[test]
+fn a_damaged_journal_is_refused() {
+    let damaged = (0..).find_map(|number| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (fork, context, plan) = faulty(dir.path(), 0);
+        fail_at(&plan, number, false);
+        assert!(fork.commit(CommitOptions::default()).is_err(), "there is a call after the journal is written");
+        drop((fork, context));
+        dir.path().join(".lightfoot-commit/journal").exists().then_some(dir)
+    });
+    let dir = damaged.expect("a directory");
+    let journal = dir.path().join(".lightfoot-commit/journal");
+    let whole = std::fs::read(&journal).expect("a journal");
+    let recover = || Fork::over(host(dir.path()).context(), false).expect("a trunk").recover();
+    for at in (0..whole.len()).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 4;
+        std::fs::write(&journal, bytes).expect("a journal");
+        assert_eq!(recover(), Err(Errno::EIO), "{at}");
+    }
+    std::fs::write(&journal, whole).expect("a journal");
+    assert_eq!(recover(), Ok(Recovered::Completed));
+}
