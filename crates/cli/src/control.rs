@@ -9,7 +9,7 @@
 //! A way to change a mount, but for its forks ([`crate::workspaces_server`]).
 //!
 //! # How it is locked
-//! One thread serves one client after the other, and waits for none longer than [`TIMEOUT`].
+//! A thread accepts clients. Each client has a thread, while these are fewer than [`CLIENTS`], which waits at most [`TIMEOUT`] for it.
 
 mod exchange;
 mod find;
@@ -36,7 +36,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -44,6 +44,9 @@ use vfs::Foreign;
 
 /// How long one side waits for the other.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The most clients with own threads: a commit may take long, and a client may send nothing.
+const CLIENTS: usize = 16;
 
 /// The longest request, in bytes.
 const MAX_REQUEST: u64 = 4096;
@@ -73,10 +76,7 @@ pub(crate) enum ControlError {
 
 impl CommandError for ControlError {
     fn status(&self) -> u8 {
-        match self {
-            Self::NotMounted(_) | Self::OtherMount { .. } => 2,
-            Self::NoReply { .. } => 1,
-        }
+        if matches!(self, Self::NoReply { .. }) { 1 } else { 2 }
     }
 }
 
@@ -95,16 +95,23 @@ impl ControlSocket {
         let dir = dirs.iter().find_map(|dir| LockedDir::lock(dir).ok());
         let dir = dir.ok_or_else(|| io::Error::other("no directory for it"))?;
         if let Ok(mounts) = mountinfo::list() {
-            let used: Vec<String> = mounts.iter().map(|mount| file_name(mount.device)).collect();
-            dir.remove_dead(|name| used.iter().any(|used| name == used.as_str()));
+            dir.remove_dead(|name| mounts.iter().any(|mount| name == file_name(mount.device).as_str()));
         }
         let (listener, file) = dir.bind(&file_name(device))?;
         drop(dir);
         let reply_all = move || {
+            let clients = Arc::new(());
             for client in listener.incoming() {
-                let Some(mount) = mount.upgrade() else { return };
-                if let Err(error) = client.and_then(|stream| reply(&stream, &mount)) {
-                    tracing::debug!(%error, "no reply to a client of the control socket");
+                let (Some(mount), one) = (mount.upgrade(), clients.clone()) else { return };
+                let serve = move || {
+                    let (_one, replied) = (one, client.and_then(|stream| reply(&stream, &mount)));
+                    let _ = replied
+                        .inspect_err(|error| tracing::debug!(%error, "no reply to a client of the control socket"));
+                };
+                if Arc::strong_count(&clients) > CLIENTS {
+                    serve();
+                } else {
+                    let _ = thread::Builder::new().name("lightfoot-ctl".into()).spawn(serve);
                 }
             }
         };
@@ -176,14 +183,13 @@ pub(crate) fn ask<T: DeserializeOwned>(
 /// `TimedOut` if the queue of its socket stays full, and the errors of `connect(2)` and `pidfd_open(2)`.
 pub(crate) fn process_of(mount: &MountInfo, patience: Duration) -> io::Result<OwnedFd> {
     let (exchange, _) = connect(mount, Instant::now() + patience).map_err(|(error, _)| error)?;
-    let process = rustix::net::sockopt::socket_peercred(&exchange.stream)?.pid;
-    Ok(pidfd_open(process, PidfdFlags::empty())?)
+    Ok(pidfd_open(rustix::net::sockopt::socket_peercred(&exchange.stream)?.pid, PidfdFlags::empty())?)
 }
 
 /// Connects to the process of the mount. Returns the socket's path, too, also with an error.
 fn connect(mount: &MountInfo, until: Instant) -> Result<(Exchange, PathBuf), (io::Error, PathBuf)> {
-    let name = file_name(mount.device);
-    let places: Vec<PathBuf> = socket_dirs(mount.uid).into_iter().map(|dir| dir.join(&name)).collect();
+    let places: Vec<PathBuf> =
+        socket_dirs(mount.uid).into_iter().map(|dir| dir.join(file_name(mount.device))).collect();
     let mut reason = io::Error::from(Errno::NOENT);
     let mut socket = places.first().cloned().unwrap_or_default();
     for place in places {
@@ -210,7 +216,6 @@ pub(crate) fn socket_dirs(uid: u32) -> Vec<PathBuf> {
         return vec!["/run/lightfoot".into(), "/tmp/lightfoot-0".into()];
     }
     let of_session = env::var_os("XDG_RUNTIME_DIR").filter(|_| uid == geteuid().as_raw()).map(PathBuf::from);
-    let usual = PathBuf::from(format!("/run/user/{uid}"));
-    let runtime = of_session.into_iter().chain([usual]).filter(|dir| dir.is_absolute());
+    let runtime = of_session.into_iter().chain([format!("/run/user/{uid}").into()]).filter(|dir| dir.is_absolute());
     runtime.map(|dir| dir.join("lightfoot")).chain([format!("/tmp/lightfoot-{uid}").into()]).collect()
 }

@@ -49,10 +49,7 @@ pub(crate) enum ManualError {
 
 impl CommandError for ManualError {
     fn status(&self) -> u8 {
-        match self {
-            Self::UnknownCommand { .. } | Self::Save { .. } => 2,
-            Self::Output(_) => 1,
-        }
+        if matches!(self, Self::Output(_)) { 1 } else { 2 }
     }
 }
 

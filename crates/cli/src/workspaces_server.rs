@@ -13,8 +13,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf, absolute};
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
@@ -90,6 +90,8 @@ pub(crate) struct Forks {
     spaces: Option<Arc<Workspaces>>,
     /// The directory that commits change. Commits and recoveries of all processes lock it.
     directory: Option<PathBuf>,
+    /// Commits of this process wait for each other.
+    committing: Arc<Mutex<()>>,
 }
 
 impl WorkspaceArguments {
@@ -139,7 +141,7 @@ impl Forks {
     ) -> Result<Self, ForksError> {
         let spaces = Workspaces::over(tree.context(), is_fixed)
             .map_err(|errno| ForksError::Root(io::Error::from_raw_os_error(errno.raw()).into()))?;
-        let mut forks = Self { spaces: Some(Arc::new(spaces)), directory };
+        let mut forks = Self { spaces: Some(Arc::new(spaces)), directory, ..Self::default() };
         // The kept forks need the files of the commit at their places.
         forks.recover()?;
         if let Some(upper) = upper {
@@ -251,6 +253,7 @@ fn done(forks: &Forks, spaces: &Workspaces, request: Request) -> Result<Reply, W
                 Winner::Mine => OnConflict::Mine,
                 Winner::Theirs => OnConflict::Theirs,
             };
+            let _alone = forks.committing.lock();
             let _one = if check { None } else { forks.lock()? };
             match spaces.commit(&name, CommitOptions { check_only: check, conflicts, privileged, reads })? {
                 Commit::Done(changes) => Reply::Changes(changes.into_iter().map(ChangeLine::from).collect()),

@@ -339,11 +339,15 @@ fn all_forks_together_have_a_limit() {
     drop(mount);
 }
 
-/// Sends a request to the control socket of a mount. Returns all replies.
-fn replies(mount: &Path, request: &Value) -> Vec<Value> {
+fn connected(mount: &Path) -> UnixStream {
     let device = fs::metadata(mount).expect("a mount").dev();
     let socket = format!("/run/lightfoot/mount-{}:{}.sock", rustix::fs::major(device), rustix::fs::minor(device));
-    let mut stream = UnixStream::connect(socket).expect("a control socket");
+    UnixStream::connect(socket).expect("a control socket")
+}
+
+/// Sends a request to the control socket of a mount. Returns all replies.
+fn replies(mount: &Path, request: &Value) -> Vec<Value> {
+    let mut stream = connected(mount);
     writeln!(stream, "{request}").expect("a request");
     let lines = BufReader::new(stream).lines();
     lines.map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect()
@@ -391,5 +395,34 @@ fn the_kernel_reads_unchanged_files_of_a_read_only_fork_itself() {
     assert_eq!(requests(&fixture, "read"), 1, "of the changed file");
     shell(&fixture.at("m/w/a"), "cat g; echo more >> g");
     assert_eq!(shell(&fixture.at("m/w"), "cat fixed/g a/g"), "old\nold\nmore\n");
+    drop(mount);
+}
+
+#[test]
+fn a_client_that_sends_nothing_delays_no_other() {
+    let Some((fixture, mount)) = mounted() else { return };
+    let clients: Vec<_> = (0..10).map(|_| connected(&fixture.at("m"))).collect();
+    // A client waits 5 seconds at most.
+    fixture.ok(&["stats", "m"]);
+    drop((clients, mount));
+}
+
+#[test]
+fn commits_at_once_wait_for_each_other() {
+    let Some((fixture, mount)) = mounted() else { return };
+    let names: Vec<String> = (0..8).map(|number| format!("a{number}")).collect();
+    for name in &names {
+        fixture.ok(&["fork", "m/base", name]);
+        shell(&fixture.at("m/w").join(name), &format!("for n in $(seq 30); do echo {name} > {name}-$n; done"));
+    }
+    std::thread::scope(|scope| {
+        let commit = |name: &String| replies(&fixture.at("m"), &json!({"verb": "commit", "name": name}));
+        let all: Vec<_> = names.iter().map(|name| scope.spawn(move || commit(name))).collect();
+        for one in all {
+            let replies = one.join().expect("a reply");
+            assert_eq!(replies[0]["changes"].as_array().map(Vec::len), Some(30), "{replies:?}");
+        }
+    });
+    assert_eq!(shell(&fixture.at("repo"), "ls | grep -c ^a"), "240\n");
     drop(mount);
 }
