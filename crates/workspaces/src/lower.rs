@@ -148,9 +148,12 @@ impl Lower {
     /// Returns the number in the forks of the file with this inode number. `next` returns a new number.
     pub(crate) fn number(&self, ino: u64, next: impl FnOnce() -> u64) -> u64 {
         // Relaxed: a file that has this inode number anew was made after the commit that set it.
-        let is_own = ino < MADE && !self.has_small.load(Relaxed);
-        let given = || *self.numbers.lock().entry(ino).or_insert_with(|| if ino < MADE { ino } else { next() });
-        if is_own { ino } else { given() }
+        if ino < MADE && !self.has_small.load(Relaxed) {
+            return ino;
+        }
+        let mut numbers = self.numbers.lock();
+        let given = numbers.get(&ino).copied().or((ino < MADE).then_some(ino));
+        given.unwrap_or_else(|| *numbers.entry(ino).or_insert_with(next))
     }
 
     /// Gives the next files with an inode number another number.
@@ -238,6 +241,17 @@ impl HeldFiles {
 mod tests {
     use super::*;
     use vfs::Vfs;
+
+    #[test]
+    fn a_number_is_kept_only_if_it_is_not_the_inode_number() {
+        let lower = Lower::new(Vfs::new(ramfs::RamFs::new()).context(), false).unwrap();
+        let never = || unreachable!("small numbers stay");
+        assert_eq!((lower.number(7, never), lower.number(MADE, || MADE + 9)), (7, MADE + 9));
+        lower.set_number(7, MADE + 10);
+        assert_eq!((lower.number(7, never), lower.number(8, never)), (MADE + 10, 8));
+        assert_eq!(lower.number(MADE, never), MADE + 9);
+        assert_eq!(lower.numbers().len(), 2);
+    }
 
     #[test]
     fn a_change_of_an_acl_is_seen_by_its_time() {

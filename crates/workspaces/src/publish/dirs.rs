@@ -67,15 +67,17 @@ impl Plan<'_> {
             self.spread_one(&at, to.as_deref(), staging, &mut steps)?;
             for name in self.target.names(&at)? {
                 let (from, to) = (join(&at, &name), to.as_ref().map(|to| join(to, &name)));
-                let attr = self.target.attr(&from)?;
                 if planned.contains(&from) {
-                } else if attr.is_dir() {
-                    dirs.push((from, to));
-                } else {
-                    leaving.insert(from.clone(), found(&attr));
-                    self.spread.push(Spread { before: attr, at: from.clone(), to: to.clone() });
-                    steps.places.extend(to.map(|to| (to.clone(), Step::Move { from, to, found: found(&attr) })));
+                    continue;
                 }
+                let attr = self.target.attr(&from)?;
+                if attr.is_dir() {
+                    dirs.push((from, to));
+                    continue;
+                }
+                leaving.insert(from.clone(), found(&attr));
+                self.spread.push(Spread { before: attr, at: from.clone(), to: to.clone() });
+                steps.places.extend(to.map(|to| (to.clone(), Step::Move { from, to, found: found(&attr) })));
             }
         }
         // A file takes its place before the fork's new file is exchanged for it.

@@ -110,9 +110,14 @@ fn change(spaces: &Workspaces, random: &mut fastrand::Rng, step: usize) {
     }
 }
 
+/// Returns the seeds of a test; `LIGHTFOOT_SEEDS` sets their number.
+fn seeds(usual: u64) -> core::ops::Range<u64> {
+    0..std::env::var("LIGHTFOOT_SEEDS").map_or(usual, |seeds| seeds.parse().expect("a number"))
+}
+
 #[test]
 fn a_crash_loses_nothing() {
-    for seed in 0..8 {
+    for seed in seeds(8) {
         let (base, upper) = (base(), TempDir::new().unwrap());
         let mut random = fastrand::Rng::with_seed(seed);
         let mut spaces = open(base.path(), upper.path(), seed % 2 == 0).unwrap();
@@ -148,7 +153,7 @@ fn a_crash_after_a_commit_to_a_base_whose_directories_stay_loses_nothing() {
 }
 
 fn crash_after_commits(open: fn(&Path, &Path) -> Workspaces) {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let (base, upper) = (base(), TempDir::new().unwrap());
         let mut random = fastrand::Rng::with_seed(seed);
         let mut spaces = open(base.path(), upper.path());
