@@ -23,8 +23,10 @@ fn of<'r>(remade: &'r Remade, old: &PathRef) -> Option<&'r (Stamp, Arc<PathRef>)
 impl State {
     /// Gives a directory the node of another one, which it replaces.
     pub(crate) fn renumber(&self, old: u64, new: u64) {
-        self.set_number(new, self.number(old));
-        self.free_number(old);
+        if new != old {
+            self.set_number(new, self.number(old));
+            self.free_number(old);
+        }
     }
 
     /// Gives the next file with an inode number another number than the file that has left.

@@ -125,12 +125,9 @@ impl Plan<'_> {
             let Some(at) = (if is_done { to.as_ref() } else { Some(at) }) else { continue };
             let new = Arc::new(self.target.0.at(at)?);
             let ino = new.attr_anew()?.ino;
-            let is_same = ino == before.ino;
-            if !is_same && before.is_dir() {
-                self.state.renumber(before.ino, ino);
-            }
             // Otherwise the commit has replaced the file.
-            if is_same || before.is_dir() {
+            if ino == before.ino || before.is_dir() {
+                self.state.renumber(before.ino, ino);
                 remade.insert(before.ino, (Stamp::of(before), new));
             }
         }

@@ -301,11 +301,8 @@ impl<'t> Target<'t> {
         let mut bytes = vec![0; usize::try_from(file.attr()?.size).map_err(|_| Errno::EFBIG)?];
         file.read_full_at(0, &mut bytes)?;
         let (crc, steps): (u32, &[u8]) = postcard::from_bytes(&bytes).map_err(|_| Errno::EIO)?;
-        if crc32fast::hash(steps) == crc {
-            postcard::from_bytes(steps).map_err(|_| Errno::EIO)
-        } else {
-            Err(Errno::EIO)
-        }
+        let is_right = crc32fast::hash(steps) == crc;
+        is_right.then(|| postcard::from_bytes(steps).ok()).flatten().ok_or(Errno::EIO)
     }
 
     fn redo(self, steps: &[Step]) -> Result<(), Failed> {
@@ -405,11 +402,11 @@ impl<'t> Target<'t> {
             Step::Empty { at, ino, old } if self.is_at(at, *ino)? => {
                 self.set(at, &Attributes { mode: old.mode | 0o700, xattrs: None, ..*old })
             }
-            Step::Rmdir { at, ino } if self.is_at(at, *ino)? => match self.0.context.rmdir(self.base(), at) {
+            Step::Rmdir { at, ino } if self.is_at(at, *ino)? => {
+                let removed = self.0.context.rmdir(self.base(), at);
                 // Another program has made a file in it.
-                Err(Errno::ENOTEMPTY) => Err(Errno::ESTALE),
-                removed => removed,
-            },
+                removed.map_err(|errno| if errno == Errno::ENOTEMPTY { Errno::ESTALE } else { errno })
+            }
             // The directory has been removed.
             Step::Empty { .. } | Step::Rmdir { .. } => Ok(()),
         }

@@ -161,11 +161,11 @@ impl Opening<'_> {
         let mut logs = numbers(self.dir, "log-").map_err(failed)?;
         logs.retain(|number| image.is_some_and(|image| *number >= image));
         logs.sort_unstable();
-        let (mut read_logs, mut rests) = (BTreeMap::new(), BTreeMap::new());
+        let (mut read_logs, mut rests) = (BTreeMap::new(), Vec::new());
         for number in &logs {
             let (batches, rest) = read(&paths(self.dir, *number)[1]).map_err(failed)?;
             read_logs.insert(*number, batches);
-            rests.insert(*number, rest);
+            rests.push((*number, rest));
         }
         let last_mark = read_logs.iter().rev().find_map(|(number, batches)| {
             let mark = |event: &Event| if let Event::Mark { upto } = event { Some((*number, *upto)) } else { None };
