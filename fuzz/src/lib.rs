@@ -38,8 +38,9 @@ mod objects {
 #[allow(dead_code, unused_imports, reason = "the command uses the rest")]
 mod cli {
     pub(crate) mod options;
+    pub(crate) mod paragraph;
     pub(crate) mod source;
 }
 
 // Where these modules expect each other.
-use cli::options;
+use cli::{options, paragraph};
