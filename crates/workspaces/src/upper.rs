@@ -94,8 +94,11 @@ impl Upper {
     /// Adds a batch to the log. `is_removal`: it may take the space that is reserved for removals.
     ///
     /// # Errors
-    /// `ENOSPC`; the directory's. The log is as before.
+    /// `ENOSPC`; `EFBIG`: the next start would refuse the log; the directory's. The log is as before.
     pub(crate) fn append(&self, events: Vec<Event>, is_removal: bool) -> Result<(), Errno> {
+        if !events.iter().all(|event| event.is_sound(u64::MAX)) {
+            return Err(Errno::EFBIG);
+        }
         let mut writing = self.log.lock();
         if !is_removal {
             writing.log.reserve()?;

@@ -91,6 +91,9 @@ pub(crate) struct SavedContents {
 /// Numbers in a log are smaller. So sums of them do not overflow.
 const LIMIT: u64 = 1 << 62;
 
+/// The greatest length of a file.
+const LENGTH: u64 = i64::MAX as u64;
+
 impl Event {
     /// Returns whether its numbers and names are as this program writes them. `slots`: the length of the file of pages.
     pub(crate) fn is_sound(&self, slots: u64) -> bool {
@@ -100,9 +103,10 @@ impl Event {
             Self::Tree { changes, .. } => changes.iter().all(Saved::is_sound),
             Self::Contents(SavedContents { node, epoch, shown, pages, .. }) => {
                 let is_page = |(number, slot): &(u64, Option<Option<u64>>)| {
-                    *number < LIMIT / PAGE as u64 && slot.flatten().is_none_or(|slot| slot < slots)
+                    *number <= LENGTH / PAGE as u64 && slot.flatten().is_none_or(|slot| slot < slots)
                 };
-                [*node, *epoch, shown.0, shown.1].iter().all(|number| *number < LIMIT) && pages.iter().all(is_page)
+                let is_small = [*node, *epoch, shown.1].iter().all(|number| *number < LIMIT);
+                is_small && shown.0 <= LENGTH && pages.iter().all(is_page)
             }
             _ => true,
         }
@@ -135,7 +139,7 @@ impl Saved {
         is_key
             && match (Part::of(&self.key), &self.record) {
                 (Some(Part::Node(number)), Some(Record::Node(node))) => {
-                    node.attr.ino == number && node.attr.size.max(node.attr.blocks) < LIMIT
+                    node.attr.ino == number && node.attr.size <= LENGTH && node.attr.blocks < LIMIT
                 }
                 (Some(Part::Place(_)), Some(Record::Place(dir, name))) => *dir < LIMIT && is_name(name),
                 (Some(Part::Serial(..)), Some(Record::Listed(name))) => is_name(name),

@@ -17,8 +17,14 @@ use std::fs::{DirBuilder, File, TryLockError, read_dir, read_to_string, rename};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
 use sync::pages::PAGE;
 use vfs::{Errno, Foreign};
+
+/// How often, and how many times, an opening looks for the end of another process: umount(8) does not wait for it.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS: usize = 100;
 
 const VERSION: &str = "lightfoot-upper 3";
 
@@ -105,11 +111,14 @@ impl Opening<'_> {
 
     fn lock(&self) -> Result<File, UpperError> {
         let lock = open_file(&self.dir.join("lock"), false).map_err(|errno| self.failed(errno))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(lock),
-            Err(TryLockError::WouldBlock) => Err(UpperError::Used(self.dir.into())),
-            Err(TryLockError::Error(error)) => Err(self.failed(errno(error))),
+        for _ in 0..LOOKS {
+            match lock.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::WouldBlock) => thread::sleep(LOOK),
+                Err(TryLockError::Error(error)) => return Err(self.failed(errno(error))),
+            }
         }
+        Err(UpperError::Used(self.dir.into()))
     }
 
     /// Returns the format of this version, for this base.

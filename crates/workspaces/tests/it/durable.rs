@@ -397,3 +397,47 @@ fn damage_in_the_middle_of_a_log_is_refused_and_a_cut_end_is_not() {
         assert_eq!(fs::read(&log).unwrap(), bytes, "nothing is lost");
     }
 }
+
+#[test]
+fn the_longest_files_are_kept() {
+    let (base, upper) = (base(), TempDir::new().unwrap());
+    let spaces = open(base.path(), upper.path(), false).unwrap();
+    spaces.fork(BASE, "a", ForkLimits::default()).unwrap();
+    let longest = i64::MAX as u64;
+    let context = at(&spaces, "a");
+    for (path, len) in [("/new", longest), ("/f", longest), ("/a/g", longest / 2 + 1)] {
+        write(&context, path, 0, b"begin").unwrap();
+        let set = vfs::SetAttr { size: Some(len), ..vfs::SetAttr::default() };
+        context.set_attr(Base::CWD, path.as_bytes(), true, &set).unwrap();
+        write(&context, path, len - 3, b"end").unwrap();
+    }
+    let shown = |spaces: &Workspaces| {
+        let context = at(spaces, "a");
+        ["/new", "/f", "/a/g"].map(|path| {
+            let file = context.open(Base::CWD, path.as_bytes(), OpenFlags::RDONLY, 0).unwrap();
+            let (len, mut parts) = (file.attr().unwrap().size, [[0; 3]; 2]);
+            file.read_at(0, &mut parts[0]).unwrap();
+            file.read_at(len - 3, &mut parts[1]).unwrap();
+            (len, parts)
+        })
+    };
+    let expected = shown(&spaces);
+    assert_eq!(expected[0], (longest, [*b"beg", *b"end"]));
+    drop((context, spaces));
+    // The log, and then an image.
+    for _ in 0..2 {
+        let spaces = open(base.path(), upper.path(), false).unwrap();
+        assert_eq!(shown(&spaces), expected);
+    }
+}
+
+#[test]
+fn a_mount_waits_for_the_end_of_the_last_one() {
+    let (base, upper) = (base(), TempDir::new().unwrap());
+    let spaces = open(base.path(), upper.path(), true).unwrap();
+    std::thread::scope(|scope| {
+        let again = scope.spawn(|| open(base.path(), upper.path(), true).map(drop));
+        drop(spaces);
+        assert_eq!(again.join().unwrap(), Ok(()));
+    });
+}
