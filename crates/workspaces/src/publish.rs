@@ -130,7 +130,7 @@ fn publish_once(state: &State, options: CommitOptions) -> Result<Commit, Errno> 
             break 'closed (Stale::default(), stamped.map_err(|_| Errno::EIO).and(failed));
         }
         let stale = core::mem::take(&mut plan.stale);
-        plan.settle()?;
+        plan.settle(&remade)?;
         state.anchor(&remade)?;
         state.renew_reads()?;
         let files = plan.changed.iter().map(|changed| changed.number);

@@ -178,7 +178,7 @@ pub(crate) struct Stamp {
     pub(crate) ino: u64,
     /// Mode, owner, group.
     pub(crate) rights: (u32, u32, u32),
-    size: u64,
+    pub(crate) size: u64,
     /// The last change of the contents, and of the inode.
     pub(crate) times: (i64, i64),
 }

@@ -8,6 +8,7 @@
 use crate::record::{Key, Node, Part, Record, Stamp};
 use crate::state::State;
 use crate::tree::Tree;
+use crate::upper::event::Event;
 use core::ops::Bound;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,18 +49,24 @@ impl State {
             return Ok(());
         }
         self.held.lock().replace(|file| of(remade, file).map(|(_, new)| new.clone()));
-        self.origin.lock().0.anchor(remade);
+        let lower = &self.shared.lower;
+        let of_origin = {
+            let mut origin = self.origin.lock();
+            let old = origin.0.clone();
+            origin.0.anchor(remade);
+            Event::tree(lower, (self.id, true), &old, &origin.0)
+        };
         let mut tree = self.tree.lock();
         let old = tree.clone();
         tree.anchor(remade);
-        self.log(true, || self.changed(&old, &tree).into_iter().collect())
+        self.log(true, || of_origin.into_iter().chain(self.changed(&old, &tree)).collect())
     }
 }
 
 impl Tree {
     /// Reads all records.
     #[cold]
-    fn anchor(&mut self, remade: &Remade) {
+    pub(crate) fn anchor(&mut self, remade: &Remade) {
         let new = |node: &Arc<Node>| of(remade, node.base.as_ref()?);
         let node = |(key, record): (&Key, &Record)| match Part::of(key) {
             Some(Part::Node(number)) => Some((number, new(record.node()?)?)),
@@ -70,9 +77,9 @@ impl Tree {
             if let (Ok(node), Ok(attr)) = (self.node_mut(number), base.attr()) {
                 node.base = Some(base.clone());
                 // Otherwise another program had changed the file.
-                if node.stamp == Some(*before) {
-                    node.stamp = Some(Stamp::of(&attr));
-                }
+                let is_known = node.stamp == Some(*before);
+                let other = node.stamp.map(|stamp| Stamp { ino: attr.ino, ..stamp });
+                node.stamp = if is_known { Some(Stamp::of(&attr)) } else { other };
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::journal::Step;
 use super::{File, Plan};
 use crate::record::{Part, Record, Stamp};
+use crate::remade::Remade;
 use crate::state::State;
 use crate::upper::event::Event;
 use prim::atomic::Ordering::Relaxed;
@@ -39,7 +40,7 @@ impl Plan<'_> {
     }
 
     /// Notes in the fork's records that the base has the changes now.
-    pub(super) fn settle(&self) -> Result<(), Errno> {
+    pub(super) fn settle(&self, remade: &Remade) -> Result<(), Errno> {
         let (state, tree) = (self.state, self.tree);
         let mut new = tree.clone();
         for (key, record, _) in tree.map.diff(&self.origin.map, Record::is_same) {
@@ -63,6 +64,7 @@ impl Plan<'_> {
             }
             new.publish(*number, (*dir, name), Arc::new(held), &attr, state.number(attr.ino));
         }
+        new.anchor(remade);
         let settle = Event::Settle { fork: state.id, at: state.settled.load(Relaxed), is_new: true };
         state.log(true, || state.changed(tree, &new).into_iter().chain([settle]).collect())?;
         state.usage.settle(tree.bytes, new.bytes);
