@@ -132,6 +132,8 @@ impl Image<'_> {
             (None, None) => (0, &none),
         };
         let of_origin = sibling.is_some();
+        // The new fork does not have its files without names.
+        let like_tree = &like_tree.fork().0;
         self.log.append(&[Event::Begin { fork, from: *from, like, of_origin, limits: *limits }])?;
         self.changes((fork, true), like_tree, origin)?;
         self.log.append(&[Event::Settle { fork, at: *settled, is_new: false }])?;

@@ -117,7 +117,8 @@ fn seeds(usual: u64) -> core::ops::Range<u64> {
 
 #[test]
 fn a_crash_loses_nothing() {
-    for seed in seeds(8) {
+    // 79: a file of the base without a name in the fork after which an image begins another.
+    for seed in seeds(8).chain([79]) {
         let (base, upper) = (base(), TempDir::new().unwrap());
         let mut random = fastrand::Rng::with_seed(seed);
         let mut spaces = open(base.path(), upper.path(), seed % 2 == 0).unwrap();
@@ -153,7 +154,7 @@ fn a_crash_after_a_commit_to_a_base_whose_directories_stay_loses_nothing() {
 }
 
 fn crash_after_commits(open: fn(&Path, &Path) -> Workspaces) {
-    for seed in seeds(20) {
+    for seed in seeds(25) {
         let (base, upper) = (base(), TempDir::new().unwrap());
         let mut random = fastrand::Rng::with_seed(seed);
         let mut spaces = open(base.path(), upper.path());
