@@ -338,13 +338,7 @@ impl<'p> Plan<'p> {
             };
             places.push((name.path.clone(), step));
         }
-        // Directories of the base that move: out of the way first, since one may take the place of another.
-        for (number, place) in core::mem::take(&mut staging.moved) {
-            let base = self.state.base_in(self.tree, number)?.ok_or(Errno::ESTALE)?;
-            let (from, found) = (self.target.0.path(&base), found(&base.attr_anew()?));
-            leaving.insert(from.clone(), found);
-            places.push((place.clone(), Step::Move { from, to: place, found }));
-        }
+        self.move_dirs(&mut leaving, &mut places, &mut staging)?;
         let mut dirs = DirSteps::default();
         if self.target.0.keeps_dirs.load(Relaxed) {
             dirs = self.spread(&mut leaving, &mut places, &mut staging)?;

@@ -41,7 +41,44 @@ impl DirSteps {
     }
 }
 
+/// Returns the paths of the directories above a path.
+fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
+}
+
 impl Plan<'_> {
+    /// Plans the moves of directories of the base: out of the way first, since one may take the place of another.
+    ///
+    /// # Errors
+    /// The base's.
+    pub(super) fn move_dirs(
+        &self,
+        leaving: &mut HashMap<Path, Found>,
+        places: &mut Vec<(Path, Step)>,
+        staging: &mut Staging<'_>,
+    ) -> Result<(), Errno> {
+        let mut moved = Vec::new();
+        for (number, place) in core::mem::take(&mut staging.moved) {
+            let base = self.state.base_in(self.tree, number)?.ok_or(Errno::ESTALE)?;
+            moved.push((self.target.0.path(&base), found(&base.attr_anew()?), place));
+        }
+        let returned: HashSet<Path> =
+            moved.iter().filter(|(from, _, to)| from == to).map(|(from, ..)| from.clone()).collect();
+        let other = |path: &&Path| !returned.contains(*path);
+        let gone: HashSet<Path> =
+            leaving.keys().chain(moved.iter().map(|(from, ..)| from)).filter(other).cloned().collect();
+        for (from, found, to) in moved {
+            // It has moved and returned. A step out and a step back could not be told from none.
+            if returned.contains(&from) && !above(&from).any(|dir| gone.contains(dir)) {
+                leaving.remove(&from);
+                continue;
+            }
+            leaving.insert(from.clone(), found);
+            places.push((to.clone(), Step::Move { from, to, found }));
+        }
+        Ok(())
+    }
+
     /// Replaces the moves of directories by moves of all their files.
     ///
     /// # Errors
