@@ -68,7 +68,7 @@ impl Plan<'_> {
         let gone: HashSet<Path> =
             leaving.keys().chain(moved.iter().map(|(from, ..)| from)).filter(other).cloned().collect();
         for (from, found, to) in moved {
-            // It has moved and returned. A step out and a step back could not be told from none.
+            // It has moved and returned. After a failure, a step out and a step back look like none.
             if returned.contains(&from) && !above(&from).any(|dir| gone.contains(dir)) {
                 leaving.remove(&from);
                 continue;
