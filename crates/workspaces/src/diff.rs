@@ -155,6 +155,7 @@ fn old_path(
 ) -> Result<Option<Vec<u8>>, Errno> {
     for (dir, name) in [now.place(node), then.place(node)].into_iter().flatten().chain(state.held_places(node)) {
         if state.is_of(now, (dir, &name), node)?
+            && state.is_reached(now, dir)?
             && let Some(path) = path_of(state, now, (dir, &name)).filter(|path| !added.contains_key(path))
         {
             return Ok(Some(path));
