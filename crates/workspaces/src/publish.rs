@@ -131,7 +131,7 @@ fn publish_once(state: &State, options: CommitOptions) -> Result<Commit, Errno> 
         }
         let stale = core::mem::take(&mut plan.stale);
         plan.settle(&remade)?;
-        state.anchor(&remade)?;
+        state.hold_remade(&remade);
         state.renew_reads()?;
         let files = plan.changed.iter().map(|changed| changed.number);
         replaced.extend(files.filter(|number| tree.node(*number).is_some_and(|node| !node.attr.is_dir())));

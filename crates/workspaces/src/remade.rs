@@ -40,6 +40,11 @@ impl State {
         self.shared.upper.as_ref().map(|upper| upper.number(ino, node));
     }
 
+    /// Holds the new directories in place of the old ones.
+    pub(crate) fn hold_remade(&self, remade: &Remade) {
+        self.held.lock().replace(|file| of(remade, file).map(|(_, new)| new.clone()));
+    }
+
     /// Shows the new directories where the fork has the old ones.
     ///
     /// # Errors
@@ -48,7 +53,7 @@ impl State {
         if remade.is_empty() {
             return Ok(());
         }
-        self.held.lock().replace(|file| of(remade, file).map(|(_, new)| new.clone()));
+        self.hold_remade(remade);
         let lower = &self.shared.lower;
         let of_origin = {
             let mut origin = self.origin.lock();
