@@ -25,6 +25,7 @@ mod contents;
 mod diff;
 mod fork;
 mod fork_fs;
+mod gate;
 mod lower;
 mod map;
 mod names;

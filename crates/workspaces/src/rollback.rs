@@ -9,9 +9,10 @@
 //! close.
 
 use crate::fork::forked;
+use crate::gate::Closed;
 use crate::lower::Held;
 use crate::record::{Node, Part, Place, Record};
-use crate::state::{Closed, Snapshot, State, count, used_by};
+use crate::state::{Snapshot, State, count, used_by};
 use crate::tree::Tree;
 use crate::upper::event::Event;
 use crate::usage::Usage;

@@ -9,6 +9,7 @@
 //! during a call to the base. A lock of contents is held while the base is read for a page.
 
 use crate::contents::{Contents, File, Source};
+use crate::gate::LateEnds;
 use crate::lower::{Held, HeldFiles, Lower};
 use crate::page::Pages;
 use crate::reads::Reads;
@@ -19,7 +20,7 @@ use crate::upper::event::{Event, Name};
 use crate::usage::{ForkLimits, Usage};
 use core::cell::OnceCell;
 use core::fmt;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock};
 use prim::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -73,11 +74,6 @@ impl Shared {
         self.next_fork.fetch_add(1, Relaxed)
     }
 
-    /// Holds off an image of the store, during a change.
-    fn pause(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        self.upper.as_ref().map(|upper| upper.pause.read())
-    }
-
     fn next_epoch(&self) -> u64 {
         self.next_epoch.fetch_add(1, Relaxed)
     }
@@ -106,6 +102,7 @@ pub(crate) struct State {
     pub(crate) held: Mutex<HeldFiles>,
     /// [Closed](Self::close), or passed by [each change](Self::enter).
     pub(crate) gate: RwLock<()>,
+    pub(crate) late_ends: LateEnds,
     epoch: AtomicU64,
     /// How many times each node is open.
     pub(crate) opens: Mutex<HashMap<u64, u32>>,
@@ -115,9 +112,6 @@ pub(crate) struct State {
     /// The reads, if they are noted.
     pub(crate) reads: Option<Mutex<Arc<Reads>>>,
 }
-
-/// The closed gate of a fork, and the lock that holds off an image.
-pub(crate) type Closed<'s> = (Option<RwLockReadGuard<'s, ()>>, RwLockWriteGuard<'s, ()>);
 
 /// A tree, with the bytes and the inodes that it uses.
 pub(crate) type Snapshot = (Tree, (u64, u64));
@@ -168,6 +162,7 @@ impl State {
             tree: Mutex::new(tree),
             held: Mutex::new(held),
             gate: RwLock::new(()),
+            late_ends: LateEnds::default(),
             opens: Mutex::default(),
             invalidators: Mutex::default(),
             usage,
@@ -196,33 +191,6 @@ impl State {
     /// Makes the next write to each file copy its contents first: another tree has them now.
     pub(crate) fn begin_epoch(&self) {
         self.epoch.store(self.shared.next_epoch(), Relaxed);
-    }
-
-    /// Closes the gate: no change runs until the result is dropped.
-    pub(crate) fn close(&self) -> Closed<'_> {
-        (self.shared.pause(), self.gate.write())
-    }
-
-    /// Notes that the inode of a node was evicted: ends a node without names.
-    pub(crate) fn evict(&self, node: u64) {
-        // A new fork begins with the use of this one: before or after the end.
-        let _inside = self.enter();
-        let ended = {
-            let mut tree = self.tree.lock();
-            let before = tree.bytes;
-            let ended = tree.end(node);
-            self.usage.settle(before, tree.bytes);
-            ended
-        };
-        if let Some(ended) = ended {
-            give_back(&self.usage, &ended);
-        }
-        self.held.lock().evicted(node);
-    }
-
-    /// Passes the gate for one change.
-    pub(crate) fn enter(&self) -> (Option<RwLockReadGuard<'_, ()>>, RwLockReadGuard<'_, ()>) {
-        (self.shared.pause(), self.gate.read())
     }
 
     /// Returns the number of a file of the base.
