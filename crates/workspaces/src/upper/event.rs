@@ -98,7 +98,8 @@ impl Event {
     /// Returns whether its numbers and names are as this program writes them. `slots`: the length of the file of pages.
     pub(crate) fn is_sound(&self, slots: u64) -> bool {
         match self {
-            Self::Number { node: number, .. } | Self::Begin { fork: number, .. } => *number < LIMIT,
+            Self::Number { node, .. } => *node < LIMIT,
+            Self::Begin { fork, from, like, .. } => *fork < LIMIT && from.max(like) < fork,
             Self::Name { name, .. } => is_name(name.name.as_bytes()),
             Self::Tree { changes, .. } => changes.iter().all(Saved::is_sound),
             Self::Contents(SavedContents { node, epoch, shown, pages, .. }) => {
@@ -161,5 +162,20 @@ impl Saved {
         };
         let contents = node.and_then(|node| node.contents.as_ref()).map(|file| file.epoch);
         Self { key: key.clone(), record: new.cloned(), base, contents }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_begins_like_an_older_one() {
+        let begin = |fork, from, like| {
+            Event::Begin { fork, from, like, of_origin: false, limits: ForkLimits::default() }.is_sound(0)
+        };
+        assert!(begin(1, 0, 0) && begin(7, 3, 5) && begin(7, 5, 3));
+        // The next image would not have forks that begin like each other.
+        assert!(!begin(2, 3, 1) && !begin(2, 1, 3) && !begin(2, 2, 0) && !begin(LIMIT, 0, 0));
     }
 }

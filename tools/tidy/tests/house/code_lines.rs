@@ -13,7 +13,7 @@ pub(crate) const COUNTS: &str = "tools/tidy/code-lines.txt";
 /// in the sum. The design gives the crate about 5,000 lines (shared/design/workspaces.md, section 4); forks of a directory, reads, the
 /// limit of all forks, progress, directories that a base cannot rename, and damage of a log came after that count. Its commands are beside it.
 const LATER: &[(&str, &str, usize)] =
-    &[("workspaces", "crates/workspaces/", 5748), ("commands", "crates/cli/src/workspaces", 1850)];
+    &[("workspaces", "crates/workspaces/", 5760), ("commands", "crates/cli/src/workspaces", 1850)];
 
 /// Lines of code of each crate below `crates/`.
 type Rows = BTreeMap<String, usize>;
