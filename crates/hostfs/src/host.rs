@@ -13,7 +13,7 @@ use crate::identity::STATX_MASK;
 use crate::system;
 use rustix::fs::{AtFlags, FsWord, OFlags, ResolveFlags, Statx};
 use rustix::io::Errno as HostErrno;
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use vfs::{Acl, AclKind, Errno, NewInode, Valid};
 
@@ -122,24 +122,16 @@ pub(crate) struct ProcPath([u8; 32], usize);
 
 impl ProcPath {
     pub(crate) fn new(fd: impl AsFd) -> Self {
-        let mut path = Self([0; 32], 0);
+        let mut path = [0; 32];
+        let mut room = &mut path[..];
         // 14 bytes and a number of at most 10 digits fit.
-        let _ = write!(path, "/proc/self/fd/{}", fd.as_fd().as_raw_fd());
-        path
+        let _ = write!(room, "/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+        let len = 32 - room.len();
+        Self(path, len)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0[..self.1]
-    }
-}
-
-impl core::fmt::Write for ProcPath {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        let end = self.1 + text.len();
-        let room = self.0.get_mut(self.1..end).ok_or(core::fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
-        self.1 = end;
-        Ok(())
     }
 }
 

@@ -27,24 +27,14 @@ pub(crate) const STATX_MASK: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFla
 pub(crate) struct Identities {
     key: u64,
     /// The source's device.
-    dev: u64,
+    pub(crate) dev: u64,
     /// Whether a file keeps its time of birth. (overlayfs changes it when it copies a file up.)
-    has_btime: bool,
+    pub(crate) has_btime: bool,
 }
 
 impl Identities {
     pub(crate) fn new(key: u64, root: &Statx, has_btime: bool) -> Self {
         Self { key, dev: dev_of(root), has_btime }
-    }
-
-    /// Returns the source's device.
-    pub(crate) fn dev(&self) -> u64 {
-        self.dev
-    }
-
-    /// Returns whether a file keeps its time of birth.
-    pub(crate) fn has_btime(&self) -> bool {
-        self.has_btime
     }
 
     /// Returns the node of a file, if no other file has it already.

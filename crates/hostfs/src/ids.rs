@@ -33,7 +33,7 @@
 use crate::descriptors::Place;
 use crate::errno::errno;
 use crate::host::{self, ProcPath};
-use crate::identity::{birth, dev_of};
+use crate::identity::{birth, dev_of, is_dir};
 use crate::node::{Life, NameAt};
 use crate::options::AccessTimes;
 use crate::shared::Shared;
@@ -43,7 +43,7 @@ use rustix::fs::{FileType, OFlags, Statx};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Errno, FileId, Inode, NewInode, PATH_MAX, S_IFDIR, S_IFMT};
+use vfs::{Errno, FileId, Inode, NewInode, PATH_MAX};
 
 /// The first byte of each id.
 const VERSION: u8 = 1;
@@ -82,18 +82,11 @@ struct Found {
 }
 
 impl Found {
-    fn is_dir(&self) -> bool {
-        u32::from(self.stat.stx_mode) & S_IFMT == S_IFDIR
-    }
-
+    /// Returns whether `other` has attributes of this file.
     fn is(&self, other: &Statx) -> bool {
-        is_same(&self.stat, other)
+        let own = &self.stat;
+        own.stx_ino == other.stx_ino && dev_of(own) == dev_of(other) && birth(own) == birth(other)
     }
-}
-
-/// Returns whether both values are attributes of one file.
-fn is_same(one: &Statx, other: &Statx) -> bool {
-    one.stx_ino == other.stx_ino && dev_of(one) == dev_of(other) && birth(one) == birth(other)
 }
 
 impl<'a> Handle<'a> {
@@ -128,8 +121,7 @@ impl Shared {
         let node = self.node(inode).ok().filter(|node| self.has_handles && !node.is_elsewhere)?;
         let fd = self.path_fd(node).ok()?;
         let found = host::stat_fd(fd.as_fd()).ok()?;
-        let is_dir = u32::from(found.stx_mode) & S_IFMT == S_IFDIR;
-        let place = if is_dir { None } else { self.place(node).ok().flatten() };
+        let place = if is_dir(&found) { None } else { self.place(node).ok().flatten() };
         self.id_of(fd.as_fd(), &found, place.as_ref().map(|place| place.dir.as_fd()))
     }
 
@@ -145,7 +137,7 @@ impl Shared {
 
     /// Returns when a file was made, or 0 if the host does not keep that time.
     fn born(&self, stat: &Statx) -> i64 {
-        birth(stat).filter(|_| self.identities.has_btime()).unwrap_or(0)
+        birth(stat).filter(|_| self.identities.has_btime).unwrap_or(0)
     }
 
     /// See [`vfs::FileSystem::by_id`].
@@ -155,7 +147,7 @@ impl Shared {
         let attr = self.identities.attr(&found.stat);
         let valid = self.options.policy.valid();
         let mut new = NewInode { node: self.identities.node(&found.stat), attr, valid, ..NewInode::default() };
-        if found.is_dir() {
+        if is_dir(&found.stat) {
             self.check_inside(&found)?;
             if self.applies_acls() {
                 host::read_acls(&found.fd, b".", &mut new);
@@ -190,7 +182,7 @@ impl Shared {
     pub(crate) fn parent(&self, id: &FileId) -> Result<(FileId, Box<[u8]>), Errno> {
         let parts = Parts::of(id)?;
         let found = self.open_id(&parts)?;
-        let (dir, name) = if found.is_dir() {
+        let (dir, name) = if is_dir(&found.stat) {
             let up = self.up(&found)?;
             let name = self.name_in(&up.fd, &found)?.ok_or(Errno::ESTALE)?;
             (Arc::new(up.fd), name)
@@ -233,7 +225,7 @@ impl Shared {
             errno => errno,
         })?;
         let stat = host::stat_fd(fd.as_fd()).map_err(errno)?;
-        if dev_of(&stat) == self.identities.dev() { Ok(Found { fd, stat }) } else { Err(Errno::ESTALE) }
+        if dev_of(&stat) == self.identities.dev { Ok(Found { fd, stat }) } else { Err(Errno::ESTALE) }
     }
 
     /// Checks that a directory is the source, or is below it.
@@ -260,7 +252,7 @@ impl Shared {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = self.with_room(|| system::openat(dir.fd.as_fd(), b"..", flags)).map_err(errno)?;
         let stat = host::stat_fd(fd.as_fd()).map_err(errno)?;
-        let is_above = dev_of(&stat) == self.identities.dev() && !dir.is(&stat);
+        let is_above = dev_of(&stat) == self.identities.dev && !dir.is(&stat);
         if is_above { Ok(Found { fd, stat }) } else { Err(Errno::ESTALE) }
     }
 
@@ -293,7 +285,7 @@ impl Shared {
     /// Returns the place in the directory that an id has.
     fn place_below(&self, found: &Found, dir: Handle<'_>) -> Result<Place, Errno> {
         let dir = self.open_handle(dir)?;
-        if !dir.is_dir() {
+        if !is_dir(&dir.stat) {
             return Err(Errno::ESTALE);
         }
         self.check_inside(&dir)?;

@@ -106,6 +106,7 @@ mod caller;
 mod calls;
 mod change;
 mod closing;
+mod counts;
 mod create;
 mod data;
 mod descriptors;

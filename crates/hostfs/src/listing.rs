@@ -145,7 +145,7 @@ impl Shared {
                 if self.options.access_times != AccessTimes::Host {
                     host::keep_access_time(&fd);
                 }
-                let dev = if node.is_elsewhere { device(fd.as_fd())? } else { self.identities.dev() };
+                let dev = if node.is_elsewhere { device(fd.as_fd())? } else { self.identities.dev };
                 let (read, is_fresh) = (VecDeque::new(), true);
                 Stream { fd, dev, at: after, read, is_at_end: false, is_fresh, has_dropped: false, piece: None }
             }

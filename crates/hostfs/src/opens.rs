@@ -17,11 +17,11 @@
 //! `RLIMIT_NOFILE` of each user's processes, which a server of many users takes away; the dynamic thresholds of
 //! A. Choudhury, E. Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
 
+use crate::counts::count_down;
 use crate::system;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use vfs::Errno;
@@ -94,13 +94,7 @@ impl Opens {
             return;
         }
         let charged = &mut *self.charged.lock();
-        if let Entry::Occupied(mut used) = charged.users.entry(uid) {
-            charged.total -= 1;
-            *used.get_mut() -= 1;
-            if *used.get() == 0 {
-                used.remove();
-            }
-        }
+        charged.total -= usize::from(count_down(&mut charged.users, uid));
     }
 
     fn is_limited(&self, uid: u32) -> bool {

@@ -8,6 +8,7 @@
 //! # How it is locked
 //! One mutex, a leaf, never held during a call to the host.
 
+use crate::counts::count_down;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,12 +48,6 @@ impl Pieces {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        let mut users = self.of.0.lock();
-        if let Some(count) = users.get_mut(&self.uid) {
-            *count -= 1;
-            if *count == 0 {
-                users.remove(&self.uid);
-            }
-        }
+        count_down(&mut self.of.0.lock(), self.uid);
     }
 }

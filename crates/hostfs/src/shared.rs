@@ -190,11 +190,11 @@ impl Shared {
     pub(crate) fn stat_at(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, Errno> {
         let stat = host::stat_at(dir, name).map_err(errno)?;
         let dev = dev_of(&stat);
-        if self.is_local && dev == self.identities.dev() && !stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+        if self.is_local && dev == self.identities.dev && !stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
             return Ok(stat);
         }
         self.check_place(&stat, dev)?;
-        if self.is_local && dev == self.identities.dev() {
+        if self.is_local && dev == self.identities.dev {
             return Ok(stat);
         }
         let stat = host::stat_at_synced(dir, name).map_err(errno)?;
@@ -214,7 +214,7 @@ impl Shared {
         let is_mount_point = if is_known {
             stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
         } else {
-            dev != self.identities.dev()
+            dev != self.identities.dev
         };
         if is_mount_point && self.options.mount_points == MountPoints::Stay { Err(Errno::EXDEV) } else { Ok(()) }
     }

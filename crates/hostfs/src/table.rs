@@ -136,7 +136,7 @@ impl Table {
         loop {
             match self.shard(id).lock().entry(id) {
                 Entry::Vacant(vacant) => {
-                    let node = Node::new(id, stat.stx_ino, dev_of(stat) != identities.dev(), at);
+                    let node = Node::new(id, stat.stx_ino, dev_of(stat) != identities.dev, at);
                     return (vacant.insert(Arc::new(node)).clone(), false);
                 }
                 Entry::Occupied(found) if found.get().ino == stat.stx_ino => {

@@ -12,6 +12,7 @@
 //! # Where it comes from
 //! `inotify(7)`; Robert Love, "Kernel Korner: Intro to inotify" (2005).
 
+use crate::counts::count_down;
 use crate::host::ProcPath;
 use crate::node::{NameAt, Node};
 use crate::system;
@@ -47,7 +48,7 @@ struct Recent {
     /// In the order of their first change.
     order: VecDeque<NameKey>,
     /// Names that threads are changing now, with the number of threads.
-    changing: HashMap<NameKey, u32>,
+    changing: HashMap<NameKey, usize>,
 }
 
 /// A directory with a watch.
@@ -261,13 +262,7 @@ impl Watches {
 
     /// Ends what [`Watches::begin_change`] began.
     pub(crate) fn end_change(&self, at: NameAt<'_>) {
-        let mut recent = self.recent.lock();
-        if let Entry::Occupied(mut entry) = recent.changing.entry(self.name_key(at)) {
-            *entry.get_mut() -= 1;
-            if *entry.get() == 0 {
-                entry.remove();
-            }
-        }
+        count_down(&mut self.recent.lock().changing, self.name_key(at));
     }
 
     /// Returns whether a thread is changing a name.

@@ -47,13 +47,11 @@ impl Store {
     }
 
     /// Copies a marker, with its attributes.
-    pub(crate) fn copy_marker(&self, from: Key, to: Key) -> impl Future<Output = opendal::Result<()>> + Send + 'static {
-        let transport = self.transport.clone().filter(|_| self.keeps);
-        let operator = self.operator.clone();
-        async move {
-            let Some(transport) = transport else { return operator.create_dir(to.path()).await };
-            transport.copy_marker(&from.in_bucket(&operator), &to.in_bucket(&operator)).await
-        }
+    pub(crate) async fn copy_marker(&self, from: &Key, to: &Key) -> opendal::Result<()> {
+        let Some(transport) = self.transport.as_ref().filter(|_| self.keeps) else {
+            return self.operator.create_dir(to.path()).await;
+        };
+        transport.copy_marker(&from.in_bucket(&self.operator), &to.in_bucket(&self.operator)).await
     }
 
     /// Changes the attributes of an object, or of a directory, which then has a marker. The contents and

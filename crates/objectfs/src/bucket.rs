@@ -64,33 +64,24 @@ impl fmt::Debug for Keys {
 }
 
 /// The reason why a bucket cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum BucketError {
     /// Not `s3://BUCKET` or `s3://BUCKET/PREFIX`.
+    #[error("not the URL of a bucket (use s3://BUCKET or s3://BUCKET/PREFIX)")]
     Url,
     /// A directory bucket of S3 Express, whose requests and listings differ.
+    #[error("directory buckets of S3 Express are not supported")]
     DirectoryBucket,
     /// The server's name, the region or the credentials cannot be used.
+    #[error("{0}")]
     Config(opendal::Error),
     /// HTTP cannot be used.
+    #[error("{0}")]
     Http(reqwest::Error),
     /// The threads for the requests cannot be started.
+    #[error("cannot start threads: {0}")]
     Threads(std::io::Error),
 }
-
-impl fmt::Display for BucketError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Url => f.write_str("not the URL of a bucket (use s3://BUCKET or s3://BUCKET/PREFIX)"),
-            Self::DirectoryBucket => f.write_str("directory buckets of S3 Express are not supported"),
-            Self::Config(error) => write!(f, "{error}"),
-            Self::Http(error) => write!(f, "{error}"),
-            Self::Threads(error) => write!(f, "cannot start threads: {error}"),
-        }
-    }
-}
-
-impl core::error::Error for BucketError {}
 
 impl Bucket {
     /// Returns the bucket and prefix of a URL.

@@ -7,11 +7,10 @@ use crate::limits::{COPIED_PART, copied_part};
 use crate::store::Store;
 use crate::upload::{copy_parts, parts};
 use core::future::Future;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
+use opendal::Operator;
 use opendal::options::WriteOptions;
-use opendal::{Error, ErrorKind, Operator};
 use std::collections::HashMap;
-use tokio::task::JoinSet;
 use vfs::Errno;
 
 /// How many requests are made at a time when a directory is copied.
@@ -54,20 +53,16 @@ impl Store {
         let keys = pairs.iter().map(|(key, ..)| key.clone()).collect();
         // The marker of `from`, if there is one, is copied over this one.
         self.mark(until, to, None)?;
-        let can_copy = self.can.copy;
         let (markers, objects): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(from, ..)| from.is_dir());
-        let operator = || self.operator.clone();
-        self.each(until, markers, Counted::Copy, |(from, to, _)| self.copy_marker(from, to))?;
-        self.each(until, objects, Counted::Copy, |(from, to, size)| {
-            let operator = operator();
-            async move {
-                if can_copy {
-                    return copy_object(operator, from, to, size, None).await.map(drop);
-                }
-                operator.write(to.path(), operator.read(from.path()).await?).await.map(drop)
+        let copy_marker = |(from, to, _): (Key, Key, u64)| async move { self.copy_marker(&from, &to).await };
+        self.each(until, markers, Counted::Copy, copy_marker)?;
+        let copy = |(from, to, size): (Key, Key, u64)| async move {
+            if self.can.copy {
+                return copy_object(self.operator.clone(), from, to, size, None).await.map(drop);
             }
-        })
-        .inspect_err(|_| self.abandon(to, None))?;
+            self.operator.write(to.path(), self.operator.read(from.path()).await?).await.map(drop)
+        };
+        self.each(until, objects, Counted::Copy, copy).inspect_err(|_| self.abandon(to, None))?;
         Ok(keys)
     }
 
@@ -75,36 +70,24 @@ impl Store {
     pub(crate) fn remove_all(&self, until: Deadline, keys: Vec<Key>) -> Result<(), Errno> {
         // From below: a service with real directories removes only empty ones.
         let (mut dirs, files): (Vec<_>, Vec<_>) = keys.into_iter().partition(Key::is_dir);
-        self.each(until, files, Counted::Delete, |key| {
-            let operator = self.operator.clone();
-            async move { operator.delete(key.path()).await }
-        })?;
+        let delete = |key: Key| async move { self.operator.delete(key.path()).await };
+        self.each(until, files, Counted::Delete, delete)?;
         dirs.sort_unstable_by(|a, b| b.cmp(a));
         dirs.iter().try_for_each(|key| self.delete(until, key))
     }
 
     /// Makes a request for each item, some requests at a time. Stops after an error.
-    fn each<T, F: Future<Output = opendal::Result<()>> + Send + 'static>(
+    fn each<T, F: Future<Output = opendal::Result<()>>>(
         &self,
         until: Deadline,
         items: Vec<T>,
         kind: Counted,
         request: impl Fn(T) -> F,
     ) -> Result<(), Errno> {
-        let all = async {
-            let mut running = JoinSet::new();
-            for item in items {
-                if running.len() == COPIES {
-                    joined(running.join_next().await)?;
-                }
-                self.calls.count(kind);
-                running.spawn(request(item));
-            }
-            while !running.is_empty() {
-                joined(running.join_next().await)?;
-            }
-            Ok(())
-        };
+        let all = stream::iter(items).map(Ok).try_for_each_concurrent(COPIES, |item| {
+            self.calls.count(kind);
+            request(item)
+        });
         self.ask(until, all)
     }
 }
@@ -138,12 +121,4 @@ pub(crate) async fn copy_object(
     let len = found.content_length();
     copy_parts(&mut writer, &from, parts(0..len, copied_part(len)), found.etag()).await?;
     writer.close().await.map(|written| written.etag().map(str::to_owned))
-}
-
-fn joined(ended: Option<Result<opendal::Result<()>, tokio::task::JoinError>>) -> opendal::Result<()> {
-    match ended {
-        Some(Ok(done)) => done,
-        Some(Err(_)) => Err(Error::new(ErrorKind::Unexpected, "a request was cut off")),
-        None => Ok(()),
-    }
 }

@@ -94,7 +94,9 @@ impl Slot {
     }
 }
 
-/// A reader/writer lock around a `T`, with a cache line for each reader; see the module's description.
+/// A reader/writer lock around a `T`, with a cache line for each reader; see the module's description. Alone on its lines: each reader
+/// loads its first words, and its neighbours in memory may be written.
+#[repr(align(128))]
 pub struct PerCpuRwLock<T> {
     slots: PerCpu<Slot>,
     /// Held by a writer for its whole section, and by a slot that joins.

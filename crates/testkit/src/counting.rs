@@ -8,9 +8,10 @@
 //! One mutex around the counts, never held during a call.
 
 use crate::outcome::{Failure, Outcome};
+use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use vfs::{
     Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NameStore, NewInode, NewNode, NextNames,
@@ -56,10 +57,6 @@ struct Nodes {
 }
 
 impl Counts {
-    fn nodes(&self) -> MutexGuard<'_, Nodes> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Calls of `lookup`.
     #[must_use]
     pub fn lookups(&self) -> u64 {
@@ -94,13 +91,13 @@ impl Counts {
     /// change at the same time.
     #[must_use]
     pub fn alive(&self) -> usize {
-        self.nodes().alive.len()
+        self.nodes.lock().alive.len()
     }
 
     /// Nodes that the tree evicted without having them.
     #[must_use]
     pub fn evicted_twice(&self) -> Vec<u64> {
-        self.nodes().evicted_twice.clone()
+        self.nodes.lock().evicted_twice.clone()
     }
 
     /// Returns the invalidator of the file system; `None` before it is mounted.
@@ -113,8 +110,9 @@ impl Counts {
     /// drop it a moment after its last user.
     #[must_use]
     pub fn ends_within(&self, timeout: Duration) -> bool {
-        let waited = self.ended.wait_timeout_while(self.nodes(), timeout, |nodes| !nodes.is_over);
-        waited.unwrap_or_else(PoisonError::into_inner).0.is_over
+        let mut nodes = self.nodes.lock();
+        self.ended.wait_while_for(&mut nodes, |nodes| !nodes.is_over, timeout);
+        nodes.is_over
     }
 
     /// Marks everything in the cache as stale, unless the names live in the cache.
@@ -132,7 +130,7 @@ impl Counts {
         if !self.ends_within(TIMEOUT) {
             return failure("the tree was dropped: expected its file system to be dropped, too".into());
         }
-        let nodes = self.nodes();
+        let nodes = self.nodes.lock();
         if !nodes.evicted_twice.is_empty() {
             return failure(format!(
                 "expected one eviction of each inode, got more of the nodes {:?}",
@@ -148,7 +146,7 @@ impl Counts {
 
     /// Notes a node that the tree received.
     fn note_node(&self, node: u64) {
-        self.nodes().alive.insert(node);
+        self.nodes.lock().alive.insert(node);
     }
 }
 
@@ -169,12 +167,12 @@ impl<F: FileSystem + ?Sized> Counting<F> {
     /// Runs a lookup and counts it.
     fn count_lookup(&self, lookup: impl FnOnce(&F) -> Result<NewInode, Errno>) -> Result<NewInode, Errno> {
         {
-            let mut nodes = self.counts.nodes();
+            let mut nodes = self.counts.nodes.lock();
             nodes.running += 1;
             nodes.most_at_once = nodes.most_at_once.max(nodes.running);
         }
         let found = lookup(&self.inner);
-        let mut nodes = self.counts.nodes();
+        let mut nodes = self.counts.nodes.lock();
         nodes.running -= 1;
         if let Ok(new) = &found {
             nodes.alive.insert(new.node);
@@ -194,7 +192,7 @@ impl<F: FileSystem + ?Sized> Counting<F> {
 
 impl<F: FileSystem + ?Sized> Drop for Counting<F> {
     fn drop(&mut self) {
-        self.counts.nodes().is_over = true;
+        self.counts.nodes.lock().is_over = true;
         self.counts.ended.notify_all();
     }
 }
@@ -229,7 +227,7 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
     fn lookup(&self, request: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         self.counts.lookups.fetch_add(1, Relaxed);
         let found = self.count_lookup(|inner| inner.lookup(request, dir, name, next));
-        self.counts.nodes().offered.extend(next.answers().iter().flatten().map(|new| new.node));
+        self.counts.nodes.lock().offered.extend(next.answers().iter().flatten().map(|new| new.node));
         found
     }
 
@@ -242,7 +240,7 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
     ) {
         self.counts.lookups.fetch_add(1, Relaxed);
         self.inner.lookup_many(request, wanted, &mut |at, answer| {
-            self.counts.nodes().offered.extend(answer.as_ref().ok().map(|new| new.node));
+            self.counts.nodes.lock().offered.extend(answer.as_ref().ok().map(|new| new.node));
             found(at, answer);
         });
     }
@@ -254,7 +252,7 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
 
     fn by_id(&self, request: &Request, id: &FileId) -> Result<NewInode, Errno> {
         let found = self.inner.by_id(request, id)?;
-        self.counts.nodes().offered.insert(found.node);
+        self.counts.nodes.lock().offered.insert(found.node);
         Ok(found)
     }
 
@@ -268,7 +266,7 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
     ) -> Result<(), Errno> {
         self.counts.listings.fetch_add(1, Relaxed);
         self.inner.read_dir(request, dir, after, want, &mut |listed| {
-            self.counts.nodes().offered.extend(listed.inode.as_ref().map(|inode| inode.node));
+            self.counts.nodes.lock().offered.extend(listed.inode.as_ref().map(|inode| inode.node));
             emit(listed)
         })
     }
@@ -281,7 +279,7 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
         self.counts.evictions.fetch_add(1, Relaxed);
         // First: after the inner eviction another inode may get the node.
         {
-            let mut nodes = self.counts.nodes();
+            let mut nodes = self.counts.nodes.lock();
             let was_offered = nodes.offered.remove(&inode.node());
             if !nodes.alive.remove(&inode.node()) && !was_offered {
                 nodes.evicted_twice.push(inode.node());

@@ -27,8 +27,9 @@
 
 use core::fmt;
 use core::time::Duration;
+use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use vfs::{
     After, Allocate, Attr, Copying, Errno, FileId, FileSystem, Inode, InodeFlags, Layer, Listed, NewInode, NewNode,
     NextNames, Open, OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
@@ -90,21 +91,17 @@ struct State {
 }
 
 impl Plan {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes `decide` return the fault of each later call, in place of the function before. The
     /// calls are counted from 0 again. It runs without a lock, also for several calls at once.
     pub fn set(&self, decide: impl Fn(FaultyCall) -> Option<Fault> + Send + Sync + 'static) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.decide = Some(Arc::new(decide));
         state.calls.clear();
     }
 
     /// Injects nothing more, and lets all that hangs go on.
     pub fn release(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.decide = None;
         state.releases += 1;
         drop(state);
@@ -114,37 +111,36 @@ impl Plan {
     /// Faults injected so far.
     #[must_use]
     pub fn injected(&self) -> u64 {
-        self.state().injected
+        self.state.lock().injected
     }
 
     /// Calls of `method` since the plan was set.
     #[must_use]
     pub fn calls(&self, method: &str) -> u64 {
-        self.state().calls.get(method).copied().unwrap_or(0)
+        self.state.lock().calls.get(method).copied().unwrap_or(0)
     }
 
     /// Calls that hang now.
     #[must_use]
     pub fn hanging(&self) -> u32 {
-        self.state().hanging
+        self.state.lock().hanging
     }
 
     /// Waits until `count` calls hang.
     pub fn wait_for(&self, count: u32) {
-        let waited = self.changed.wait_while(self.state(), |state| state.hanging < count);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.changed.wait_while(&mut self.state.lock(), |state| state.hanging < count);
     }
 
     /// Injects the fault of a call; returns the most that it may transfer.
     fn inject(&self, method: &'static str, request: Option<&Request>) -> Result<usize, Errno> {
         let (number, decide) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let count = state.calls.entry(method).or_default();
             *count += 1;
             (*count - 1, state.decide.clone())
         };
         let fault = decide.and_then(|decide| decide(FaultyCall { method, number }));
-        self.state().injected += u64::from(fault.is_some());
+        self.state.lock().injected += u64::from(fault.is_some());
         match fault {
             None => {}
             Some(Fault::Fail(errno)) => return Err(errno),
@@ -158,14 +154,13 @@ impl Plan {
 
     /// Waits for a release, or until the caller of `request` has left.
     fn hang(&self, request: Option<&Request>) -> Result<(), Errno> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let releases = state.releases;
         state.hanging += 1;
         self.changed.notify_all();
         let mut left = Ok(());
         while state.releases == releases && left.is_ok() {
-            let waited = self.changed.wait_timeout(state, LOOKS);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, LOOKS);
             left = request.map_or(Ok(()), Request::check);
         }
         state.hanging -= 1;
@@ -282,7 +277,7 @@ impl<F: FileSystem + ?Sized> fmt::Debug for Faults<F> {
 
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
+        let state = self.state.lock();
         f.debug_struct("Plan")
             .field("injected", &state.injected)
             .field("hanging", &state.hanging)

@@ -18,6 +18,9 @@ use vfs::{Attr, Base, Budget, Credentials, DirEntry, Errno, OpenFile, OpenFlags,
 /// Opens for reading and writing, and creates the file if it is missing.
 pub(crate) const MAKE: OpenFlags = OpenFlags::RDWR.union(OpenFlags::CREAT);
 
+/// Opens a directory.
+pub(crate) const DIR: OpenFlags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
+
 /// A fresh file system in its own tree.
 pub struct Fixture {
     vfs: Vfs,
@@ -177,15 +180,7 @@ impl Fixture {
 
     /// Returns all entries of a directory, in the order of the listing.
     pub(crate) fn list(&self, path: impl AsRef<[u8]>) -> Result<Vec<DirEntry>, Errno> {
-        let dir = self.open(path, OpenFlags::RDONLY.union(OpenFlags::DIRECTORY))?;
-        let mut all = Vec::new();
-        loop {
-            let some = dir.next_entries()?;
-            if some.is_empty() {
-                return Ok(all);
-            }
-            all.extend(some);
-        }
+        entries(&self.open(path, DIR)?)
     }
 
     /// Returns the names in a directory, sorted.
@@ -229,4 +224,21 @@ pub(crate) fn read_all(file: &OpenFile) -> Result<Vec<u8>, Errno> {
             read => all.extend_from_slice(&buf[..read]),
         }
     }
+}
+
+/// Returns the entries of an open directory, from its position to the end.
+pub(crate) fn entries(dir: &OpenFile) -> Result<Vec<DirEntry>, Errno> {
+    let mut all = Vec::new();
+    loop {
+        let some = dir.next_entries()?;
+        if some.is_empty() {
+            return Ok(all);
+        }
+        all.extend(some);
+    }
+}
+
+/// Returns `len` bytes of contents that begin at the offset `from`: most bytes near one another differ.
+pub(crate) fn pattern(from: u64, len: usize) -> Vec<u8> {
+    (from..).take(len).map(|at| (at % 251) as u8).collect()
 }

@@ -7,7 +7,8 @@
 //! # How it is locked
 //! One mutex with a condition variable; a leaf.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
 
 /// Holds requests inside of a [`Store`](crate::Store) until the test opens it. Clones are the same gate. It is open at first.
 #[derive(Clone, Debug, Default)]
@@ -27,18 +28,9 @@ struct State {
 }
 
 impl Gate {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set_closed(&self, is_closed: bool) {
-        self.state().is_closed = is_closed;
+        self.0.state.lock().is_closed = is_closed;
         self.0.changed.notify_all();
-    }
-
-    fn wait_until(&self, is_reached: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        let state = self.0.changed.wait_while(self.state(), |state| !is_reached(state));
-        state.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes the gate: threads that come later wait at it.
@@ -53,13 +45,15 @@ impl Gate {
 
     /// Waits while the gate is closed.
     pub fn pass(&self) {
-        self.state().waiting += 1;
+        let mut state = self.0.state.lock();
+        state.waiting += 1;
         self.0.changed.notify_all();
-        self.wait_until(|state| !state.is_closed).waiting -= 1;
+        self.0.changed.wait_while(&mut state, |state| state.is_closed);
+        state.waiting -= 1;
     }
 
     /// Waits until `count` threads wait at the gate.
     pub fn wait_for(&self, count: u32) {
-        drop(self.wait_until(|state| state.waiting >= count));
+        self.0.changed.wait_while(&mut self.0.state.lock(), |state| state.waiting < count);
     }
 }

@@ -13,8 +13,9 @@
 //! `errseq_t` of Linux, for the errors.
 
 use crate::outcome::{Failure, Outcome};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use vfs::{
     Allocate, Copying, Errno, FileSystem, FsTraits, Inode, Layer, Listed, Open, OpenFlags, OpenState, Opened, Position,
     Request, SeekFor, Want, Written,
@@ -58,26 +59,22 @@ struct Numbered {
 }
 
 impl Opens {
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the numbers of opens and releases so far.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
-        let entries = self.entries();
+        let entries = self.0.lock();
         (entries.opened, entries.released)
     }
 
     /// Makes all later opens fail with `refusal`.
     pub(crate) fn refuse(&self, refusal: Option<Errno>) {
-        self.entries().refusal = refusal;
+        self.0.lock().refusal = refusal;
     }
 
     /// Sets an error of writing to the file that was opened last. Each open of the file reports the
     /// error once, when the open is synced or closed.
     pub fn fail_writing(&self, errno: Errno) {
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         let last = entries.open.values().next_back().map(|entry| entry.node);
         for entry in entries.open.values_mut().filter(|entry| Some(entry.node) == last) {
             entry.error = Some(errno);
@@ -86,7 +83,7 @@ impl Opens {
 
     /// Returns the number of an open that succeeded.
     fn add(&self, node: u64, flags: OpenFlags) -> u64 {
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         entries.opened += 1;
         let number = entries.opened;
         entries.open.insert(number, Entry { node, flags, error: None });
@@ -96,7 +93,7 @@ impl Opens {
     /// Checks the state of a call about `file`, and returns the inner one with the open's error, which is reported now.
     fn check<'o>(&self, what: &str, file: &Open<'o>, takes_error: bool) -> (&'o OpenState, Option<Errno>) {
         let node = file.inode.node();
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         let numbered = file.state.get::<Numbered>();
         let entry = numbered.and_then(|numbered| entries.open.get_mut(&numbered.number));
         let found = entry.as_ref().map(|entry| (entry.node, entry.flags));
@@ -116,7 +113,7 @@ impl Opens {
     fn remove<'o>(&self, file: &Open<'o>) -> &'o OpenState {
         let (inner, _) = self.check("release", file, false);
         if let Some(numbered) = file.state.get::<Numbered>() {
-            let mut entries = self.entries();
+            let mut entries = self.0.lock();
             entries.open.remove(&numbered.number);
             entries.released += 1;
         }
@@ -128,7 +125,7 @@ impl Opens {
     /// # Errors
     /// The first error.
     pub fn check_the_end(&self) -> Outcome {
-        let entries = self.entries();
+        let entries = self.0.lock();
         if let Some(wrong) = &entries.wrong {
             return Err(Failure::new(wrong.as_str()));
         }
@@ -191,7 +188,7 @@ impl Layer for Ledger {
     }
 
     fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
-        let refusal = self.opens.entries().refusal;
+        let refusal = self.opens.0.lock().refusal;
         if let Some(errno) = refusal {
             return Err(errno);
         }

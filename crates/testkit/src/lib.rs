@@ -117,7 +117,7 @@ cases! { $
 
 /// Runs all cases, each over a file system that `make` returns: a [`vfs::FileSystem`] or a [`Subject`].
 pub fn run<S: Into<Subject>>(make: impl Fn() -> S, features: Features) -> Report {
-    Report::new(CASES.iter().map(|(name, case)| (*name, run_on(*case, make().into(), features))).collect())
+    Report { outcomes: CASES.iter().map(|(name, case)| (*name, run_on(*case, make().into(), features))).collect() }
 }
 
 /// Runs one case.

@@ -8,14 +8,10 @@ use core::fmt;
 /// The result of each case.
 #[derive(Clone, Debug)]
 pub struct Report {
-    outcomes: Vec<(&'static str, Outcome)>,
+    pub(crate) outcomes: Vec<(&'static str, Outcome)>,
 }
 
 impl Report {
-    pub(crate) fn new(outcomes: Vec<(&'static str, Outcome)>) -> Self {
-        Self { outcomes }
-    }
-
     /// Returns each case's name and outcome, in the order in which they ran.
     pub fn outcomes(&self) -> &[(&'static str, Outcome)] {
         &self.outcomes

@@ -42,8 +42,9 @@ pub use quota::StoreQuota;
 
 use crate::subject::Outside;
 use nodes::Nodes;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use vfs::{Attr, Errno, Invalidator, NewNode, S_IFDIR, S_IFLNK, S_IFREG, Valid, Vfs};
 
 /// The number of the root directory.
@@ -80,11 +81,11 @@ struct Hook(Mutex<Option<Arc<Act>>>);
 
 impl Hook {
     fn set(&self, act: impl Fn(&Call<'_>) -> Result<(), Errno> + Send + Sync + 'static) {
-        *lock(&self.0) = Some(Arc::new(act));
+        *self.0.lock() = Some(Arc::new(act));
     }
 
     fn run(&self, call: &Call<'_>) -> Result<(), Errno> {
-        let act = lock(&self.0).clone();
+        let act = self.0.lock().clone();
         act.map_or(Ok(()), |act| act(call))
     }
 }
@@ -103,10 +104,6 @@ struct Inner {
 /// each tree that is made from it begins with an empty cache.
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Store {
     /// The number of the root directory.
@@ -152,7 +149,7 @@ impl Store {
     }
 
     fn nodes(&self) -> MutexGuard<'_, Nodes> {
-        lock(&self.0.nodes)
+        self.0.nodes.lock()
     }
 
     /// Has `act` run before each request, in place of what [`Store::before`] set earlier. An error is the reply, and nothing else
@@ -177,19 +174,19 @@ impl Store {
     }
 
     fn count_lookup(&self, dir: u64, name: &[u8]) {
-        *lock(&self.0.lookups).entry((dir, name.to_vec())).or_default() += 1;
+        *self.0.lookups.lock().entry((dir, name.to_vec())).or_default() += 1;
     }
 
     /// Lookups of any name so far.
     #[must_use]
     pub fn lookups(&self) -> u32 {
-        lock(&self.0.lookups).values().sum()
+        self.0.lookups.lock().values().sum()
     }
 
     /// Lookups of `name` in the directory `dir` so far.
     #[must_use]
     pub fn lookups_of(&self, dir: u64, name: &str) -> u32 {
-        lock(&self.0.lookups).get(&(dir, name.into())).copied().unwrap_or(0)
+        self.0.lookups.lock().get(&(dir, name.into())).copied().unwrap_or(0)
     }
 }
 

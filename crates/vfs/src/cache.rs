@@ -6,7 +6,7 @@
 //!   entries
 //! - [`sharded`]: directories that several threads change at once; [`name_locks`]: names that one
 //!   thread at a time changes
-//! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached
+//! - [`budget`], [`shared_budget`], [`reclaim`]: budgets, also of many file systems, and eviction; [`inode_table`]: inodes by node; [`listings`]: cached
 //!   listings
 //! - [`invalidate`], [`observer`]: invalidation by file systems, and observers that are notified of
 //!   it; [`fetch`]: requests for stale attributes and link bodies; [`returned`]: attributes that
@@ -17,6 +17,7 @@
 //! Imports `base`, `notify`, `record_lock`, `slots`, `fs`.
 
 pub(crate) mod acls;
+pub(crate) mod budget;
 pub(crate) mod end;
 pub(crate) mod fallback;
 pub(crate) mod fetch;
@@ -33,6 +34,7 @@ pub(crate) mod prune;
 pub(crate) mod reclaim;
 pub(crate) mod returned;
 pub(crate) mod sharded;
+pub(crate) mod shared_budget;
 pub(crate) mod superblock;
 pub(crate) mod tree;
 pub(crate) mod unnamed;

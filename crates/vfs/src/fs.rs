@@ -425,6 +425,9 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Called after the last use of `inode` in the cache. If it has no links either, its storage can be
     /// freed. The inode's [data](Inode::data) is dropped after this.
     ///
+    /// With a [`SharedBudget`](crate::SharedBudget), the caller may have locked directories of another file system. So this must not
+    /// wait for a call of another thread.
+    ///
     /// The cache catches a panic here and counts it ([`Vfs::callback_panics`](crate::Vfs::callback_panics)).
     fn evict(&self, _inode: &Inode) {}
 }

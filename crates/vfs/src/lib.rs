@@ -51,9 +51,10 @@ pub use base::flags::{InodeFlags, MountFlags, OpenFlags, RenameFlags, Resolve, U
 pub use base::foreign::Foreign;
 pub use base::name::{NAME_MAX, PATH_MAX};
 pub use base::packed_attr::PackedAttr;
+pub use cache::budget::Budget;
 pub use cache::fallback::Fallback;
 pub use cache::observer::{Changed, Identity, Observer};
-pub use cache::reclaim::Budget;
+pub use cache::shared_budget::{Limits, SharedBudget};
 pub use cache::superblock::CacheStats;
 pub use fs::invalidator::Invalidator;
 pub use fs::layer::Layer;
@@ -303,7 +304,7 @@ impl Builder {
     #[must_use]
     pub fn build(self, fs: impl FileSystem) -> Vfs {
         let tree = Arc::new(PerCpuOwner::new(Tree::new(self.paths), false));
-        let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs), self.budget, true));
+        let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs), self.budget.into(), true));
         SuperBlock::introduce(&root);
         let mount = Mount::new(root.clone(), root.pin_again(root.root()), MountFlags::default());
         Vfs { namespace: Namespace::new(tree.share(), mount), root, tree }

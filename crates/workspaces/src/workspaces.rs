@@ -26,7 +26,7 @@ use prim::atomic::Ordering::Relaxed;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
-use vfs::{Base, Errno, MountFlags, PathRef, UnmountFlags, Vfs};
+use vfs::{Base, Budget, Errno, MountFlags, PathRef, SharedBudget, UnmountFlags, Vfs};
 
 /// The name of the base among the forks.
 pub const BASE: &str = "base";
@@ -115,6 +115,8 @@ pub struct Workspaces {
     trunk: Fork,
     forks: Mutex<Forks>,
     freeing: Background,
+    /// Of the caches of all forks.
+    budget: SharedBudget,
     /// Of a directory that keeps the forks.
     marks: Option<Marks>,
 }
@@ -127,7 +129,7 @@ impl fmt::Debug for Workspaces {
 
 impl Workspaces {
     /// Returns a tree without forks. The arguments are as for [`Fork::over`]. The forks store at most half of the machine's memory:
-    /// see [`set_limit`](Self::set_limit).
+    /// see [`set_limit`](Self::set_limit). The caches of all forks together have a budget as large as the cache of the base.
     ///
     /// # Errors
     /// The errors of the base's root directory.
@@ -179,8 +181,10 @@ impl Workspaces {
         let context = tree.context();
         context.mkdir(Base::CWD, b"/base", 0o755)?;
         context.mkdir(Base::CWD, b"/w", 0o711)?;
-        context.mount(trunk.file_system(), Base::CWD, b"/base", MountFlags::RDONLY)?;
-        Ok(Self { tree, trunk, forks: Mutex::default(), freeing: Background::default(), marks })
+        let budget = trunk.0.shared.lower.root.cache_use().map_or_else(Budget::default, |room| room.budget);
+        let budget = SharedBudget::new(budget);
+        context.mount_with(trunk.file_system(), Base::CWD, b"/base", MountFlags::RDONLY, &budget)?;
+        Ok(Self { tree, trunk, forks: Mutex::default(), freeing: Background::default(), budget, marks })
     }
 
     /// Returns the tree.
@@ -247,7 +251,7 @@ impl Workspaces {
         }
         let read_only = if kept.is_read_only { MountFlags::RDONLY } else { MountFlags::empty() };
         let flags = read_only.union(MountFlags::NOSUID).union(MountFlags::NODEV);
-        context.mount(kept.fork.file_system(), Base::CWD, &at, flags)?;
+        context.mount_with(kept.fork.file_system(), Base::CWD, &at, flags, &self.budget)?;
         forks.insert(name.into(), kept);
         Ok(())
     }

@@ -139,24 +139,24 @@ pub(super) struct UserBudgets {
 
 #[derive(Default)]
 struct Table {
-    /// By file system and user.
+    /// By the budget's number and user.
     users: HashMap<(u64, Account), Arc<Share>>,
-    /// By file system.
+    /// By the budget's number.
     sums: HashMap<u64, Arc<AtomicU64>>,
 }
 
 impl Table {
-    fn share(&mut self, dev: u64, account: Account) -> Arc<Share> {
-        if let Some(share) = self.users.get(&(dev, account)) {
+    fn share(&mut self, of: u64, account: Account) -> Arc<Share> {
+        if let Some(share) = self.users.get(&(of, account)) {
             return share.clone();
         }
         if self.users.len() >= MOST {
             self.users.retain(|_, share| Arc::strong_count(share) > 1);
             self.sums.retain(|_, sum| Arc::strong_count(sum) > 1);
         }
-        let of_all = self.sums.entry(dev).or_default().clone();
+        let of_all = self.sums.entry(of).or_default().clone();
         let share = Arc::new(Share { account, bytes: AtomicU64::new(0), of_all });
-        self.users.insert((dev, account), share.clone());
+        self.users.insert((of, account), share.clone());
         share
     }
 }
@@ -169,7 +169,7 @@ impl UserBudgets {
     /// Returns a node for `place`, charged to the caller.
     pub(super) fn node(&self, caller: &Caller, place: PathRef) -> Node {
         let Some(room) = place.cache_use().filter(|_| self.is_charged(caller)) else { return Node::free(place) };
-        let share = self.table.lock().share(place.dev(), caller.who.account());
+        let share = self.table.lock().share(room.of, caller.who.account());
         share.bytes.fetch_add(room.bytes, Relaxed);
         share.of_all.fetch_add(room.bytes, Relaxed);
         Node::new(place, Some(Charge { share, bytes: room.bytes }))
@@ -178,11 +178,11 @@ impl UserBudgets {
     /// Returns how much of its share the caller would have with one more node like `place`.
     pub(super) fn level(&self, caller: &Caller, place: &PathRef) -> Level {
         let Some(room) = place.cache_use().filter(|_| self.is_charged(caller)) else { return Level::Low };
-        let Some(share) = self.table.lock().users.get(&(place.dev(), caller.who.account())).cloned() else {
+        let Some(share) = self.table.lock().users.get(&(room.of, caller.who.account())).cloned() else {
             return Level::Low;
         };
         let bytes = share.bytes.load(Relaxed) + room.bytes;
-        let limit = room.budget.saturating_sub(share.of_all.load(Relaxed) + room.bytes);
+        let limit = room.budget.entries.saturating_sub(share.of_all.load(Relaxed) + room.bytes);
         match bytes {
             bytes if bytes > limit => Level::Over,
             bytes if bytes > limit / 2 => Level::High,

@@ -1,7 +1,7 @@
 //! Requests about an object's metadata that OpenDAL does not have: of a marker, and of an object that
 //! keeps its contents.
 
-use super::transport::{IN_PATH, METADATA, Transport};
+use super::transport::{IN_PATH, METADATA, Transport, text_of};
 use super::xml::records;
 use crate::kept::Kept;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -30,21 +30,17 @@ const PROPERTIES: [&str; 10] = [
 pub(crate) struct Heads(HeaderMap);
 
 impl Heads {
-    fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.to_str().ok()
-    }
-
     /// Returns the bytes of the object.
     pub(crate) fn len(&self) -> Option<u64> {
-        self.text(CONTENT_LENGTH.as_str())?.parse().ok()
+        text_of(&self.0, CONTENT_LENGTH)?.parse().ok()
     }
 
     pub(crate) fn etag(&self) -> Option<&str> {
-        self.text(ETAG.as_str())
+        text_of(&self.0, ETAG)
     }
 
     pub(crate) fn kept(&self) -> Kept {
-        Kept::read(|name| self.text(&format!("{METADATA}{name}")))
+        Kept::read(|name| text_of(&self.0, format!("{METADATA}{name}")))
     }
 
     /// Returns the object's metadata with the attributes in `pairs` over them.

@@ -22,13 +22,14 @@ use core::net::IpAddr;
 use core::ops::Range;
 use core::time::Duration;
 use futures::stream;
+use http::header::AsHeaderName;
 use opendal::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter};
 use opendal_http_transport_reqwest::ReqwestTransport;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use reqsign_aws_v4::{Credential, DefaultCredentialProvider, RequestSigner, StaticCredentialProvider};
 use reqsign_core::{Context, OsEnv, ProvideCredentialChain, Signer};
 use reqsign_file_read_tokio::TokioFileRead;
-use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HOST, HeaderMap, HeaderName, IF_MATCH, RANGE};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HOST, HeaderMap, IF_MATCH, RANGE};
 use reqwest::{Method, StatusCode, redirect};
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Instant, timeout_at};
@@ -364,7 +365,7 @@ fn with_target(uri: http::Uri, target: &str) -> Option<http::Uri> {
 }
 
 /// Returns a header as text.
-fn text_of(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+pub(super) fn text_of(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
@@ -445,7 +446,7 @@ fn refused(status: StatusCode) -> Error {
 fn redirected(headers: &HeaderMap) -> Error {
     let is_region =
         |text: &&str| text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let region = headers.get("x-amz-bucket-region").and_then(|region| region.to_str().ok()).filter(is_region);
+    let region = text_of(headers, "x-amz-bucket-region").filter(is_region);
     let message = match region {
         Some(region) => format!("the bucket is in the region {region} (use region={region})"),
         None => "the server redirects to another server (use the endpoint of the bucket)".to_owned(),

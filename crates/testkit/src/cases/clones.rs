@@ -1,7 +1,7 @@
 //! Reflinks: files that share storage until one of them changes.
 
 use crate::cases::threads::on_threads;
-use crate::fixture::{Fixture, MAKE, read_all, write_all};
+use crate::fixture::{Fixture, MAKE, pattern, read_all, write_all};
 use crate::outcome::{OrFail, Outcome, needs, same};
 use vfs::{Allocate, Errno, OpenFlags};
 
@@ -11,13 +11,9 @@ const BLOCKS: u64 = 64 << 10;
 /// The length of the source, whose last block is not full.
 const LEN: u64 = 3 * BLOCKS + 100;
 
-fn contents() -> Vec<u8> {
-    (0..LEN).map(|at| (at % 251) as u8).collect()
-}
-
 pub(crate) fn files_share_storage_until_one_changes(c: &Fixture) -> Outcome {
     let (from, to) = (c.open("/from", MAKE).or_fail("making /from")?, c.open("/to", MAKE).or_fail("making /to")?);
-    let source = contents();
+    let source = pattern(0, LEN as usize);
     write_all(&from, 0, &source)?;
     let all = from.clone_to(0, &to, 0, 0);
     if !c.features().reflinks {
@@ -57,7 +53,7 @@ pub(crate) fn files_share_storage_until_one_changes(c: &Fixture) -> Outcome {
 
 pub(crate) fn a_reflink_of_a_wrong_range_is_refused(c: &Fixture) -> Outcome {
     let (from, to) = (c.open("/from", MAKE).or_fail("making /from")?, c.open("/to", MAKE).or_fail("making /to")?);
-    let source = contents();
+    let source = pattern(0, LEN as usize);
     write_all(&from, 0, &source)?;
     write_all(&to, 0, &source)?;
     let open = |path, flags| c.open(path, flags).or_fail("an open");

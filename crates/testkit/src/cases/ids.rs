@@ -1,6 +1,6 @@
 //! Files found by their handles: after moves, after a restart, after eviction, and not after their removal.
 
-use crate::fixture::{Fixture, MAKE, read_all, write_all};
+use crate::fixture::{DIR, Fixture, MAKE, entries, read_all, write_all};
 use crate::outcome::{Failure, OrFail, Outcome, needs, same};
 use fastrand::Rng;
 use vfs::{
@@ -68,25 +68,19 @@ impl<'t> Tree<'t> {
 
     /// Returns all files below a directory, with their handles.
     fn list(&self, dir: &str, all: &mut Vec<Known>) -> Outcome {
-        let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
-        let open = self.at.open(Base::CWD, format!("{dir}/").as_bytes(), flags, 0).or_fail("opening a directory")?;
-        loop {
-            let entries = open.next_entries().or_fail("listing")?;
-            if entries.is_empty() {
-                return Ok(());
-            }
-            for entry in entries {
-                let path = format!("{dir}/{}", entry.name.escape_ascii());
-                let held = self.at.hold(Base::CWD, path.as_bytes(), false).or_fail("holding a file")?;
-                let attr = held.attr().or_fail("attributes")?;
-                let handle = self.at.handle_of(&held).or_fail(format_args!("the handle of {path}"))?;
-                let contents = if attr.kind() == S_IFREG { self.contents(&held)? } else { Vec::new() };
-                all.push(Known { path: path.clone(), ino: attr.ino, mode: attr.mode, contents, handle });
-                if attr.is_dir() {
-                    self.list(&path, all)?;
-                }
+        let open = self.at.open(Base::CWD, format!("{dir}/").as_bytes(), DIR, 0).or_fail("opening a directory")?;
+        for entry in entries(&open).or_fail("listing")? {
+            let path = format!("{dir}/{}", entry.name.escape_ascii());
+            let held = self.at.hold(Base::CWD, path.as_bytes(), false).or_fail("holding a file")?;
+            let attr = held.attr().or_fail("attributes")?;
+            let handle = self.at.handle_of(&held).or_fail(format_args!("the handle of {path}"))?;
+            let contents = if attr.kind() == S_IFREG { self.contents(&held)? } else { Vec::new() };
+            all.push(Known { path: path.clone(), ino: attr.ino, mode: attr.mode, contents, handle });
+            if attr.is_dir() {
+                self.list(&path, all)?;
             }
         }
+        Ok(())
     }
 
     fn contents(&self, held: &PathRef) -> Result<Vec<u8>, Failure> {

@@ -1,14 +1,11 @@
 //! Listings of directories.
 
-use crate::fixture::{Fixture, MAKE};
+use crate::fixture::{DIR, Fixture, MAKE, entries};
 use crate::outcome::{OrFail, Outcome, same};
 use std::collections::BTreeMap;
-use vfs::OpenFlags;
 
 /// Names of the large directory.
 const MANY: usize = 5000;
-
-const DIR: OpenFlags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
 
 fn make_many(c: &Fixture, dir: &str, count: usize) -> Outcome {
     c.mkdir(dir).or_fail("mkdir")?;
@@ -70,14 +67,8 @@ pub(crate) fn a_listing_can_begin_again(c: &Fixture) -> Outcome {
     same("entries after the last", dir.next_entries(), Ok(Vec::new()))?;
     c.write("/d/late", b"")?;
     dir.rewind();
-    let mut late = 0;
-    loop {
-        let entries = dir.next_entries().or_fail("entries")?;
-        late += entries.iter().filter(|entry| *entry.name == *b"late").count();
-        if entries.is_empty() {
-            return same("times that a later name is listed", late, 1);
-        }
-    }
+    let late = entries(&dir).or_fail("entries")?.iter().filter(|entry| *entry.name == *b"late").count();
+    same("times that a later name is listed", late, 1)
 }
 
 pub(crate) fn a_listing_has_types_and_inode_numbers(c: &Fixture) -> Outcome {

@@ -1,7 +1,7 @@
 //! Quotas of users: `EDQUOT`. A full file system is in `storage`.
 
 use crate::features::Quota;
-use crate::fixture::{Fixture, MAKE, read_all, write_all};
+use crate::fixture::{Fixture, MAKE, pattern, read_all, write_all};
 use crate::outcome::{Failure, OrFail, Outcome, same};
 use vfs::{
     Allocate, Base, Capabilities, Context, Credentials, Errno, OpenFile, OpenFlags, PathAt, S_IFIFO, S_IFREG, SetAttr,
@@ -18,15 +18,6 @@ struct Shared<'c> {
 /// State that must not change: mode, owner, group, length, contents; and the names in the
 /// directory.
 type State = ([u64; 4], Vec<u8>, Vec<String>);
-
-/// Returns the byte that the cases write at an offset.
-fn byte_at(at: u64) -> u8 {
-    (at % 251) as u8
-}
-
-fn pattern(from: u64, len: usize) -> Vec<u8> {
-    (from..).take(len).map(byte_at).collect()
-}
 
 fn open(context: &Context, path: &str, flags: OpenFlags) -> Result<OpenFile, Errno> {
     context.open(Base::CWD, path.as_bytes(), flags, 0o666)

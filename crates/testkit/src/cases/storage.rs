@@ -1,6 +1,6 @@
 //! Storage: limits, reservations, holes.
 
-use crate::fixture::{Fixture, MAKE, read_all, write_all};
+use crate::fixture::{Fixture, MAKE, pattern, read_all, write_all};
 use crate::outcome::{Failure, OrFail, Outcome, same};
 use vfs::{Allocate, Base, Errno, OpenFlags, SeekFor};
 
@@ -93,7 +93,7 @@ pub(crate) fn data_and_holes_are_found(c: &Fixture) -> Outcome {
 }
 
 pub(crate) fn ranges_are_copied_between_files(c: &Fixture) -> Outcome {
-    let source: Vec<u8> = (0..200_000).map(|at| (at % 251) as u8).collect();
+    let source = pattern(0, 200_000);
     let (from, to) = (c.open("/from", MAKE).or_fail("making /from")?, c.open("/to", MAKE).or_fail("making /to")?);
     write_all(&from, 0, &source)?;
     write_all(&to, 0, b"start")?;

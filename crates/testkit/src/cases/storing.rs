@@ -1,10 +1,8 @@
 //! Storing: `fsync(2)`, restarts, and offsets that are larger than any storage.
 
-use crate::fixture::{Fixture, MAKE, read_all, write_all};
+use crate::fixture::{DIR, Fixture, MAKE, read_all, write_all};
 use crate::outcome::{Failure, OrFail, Outcome, same};
 use vfs::{Base, Budget, Errno, OpenFlags};
-
-const DIR: OpenFlags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
 
 pub(crate) fn what_was_synced_is_there_after_a_restart(c: &Fixture) -> Outcome {
     c.mkdir("/d").or_fail("mkdir /d")?;

@@ -1,7 +1,7 @@
 //! The end of dentries and inodes.
 
 use crate::base::attr::{S_IFLNK, S_IFMT};
-use crate::cache::reclaim::SlotKind;
+use crate::cache::budget::SlotKind;
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{DeadInode, Inode, InodeRef};

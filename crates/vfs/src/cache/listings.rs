@@ -66,29 +66,37 @@ struct Kept {
     whole: Arc<Whole>,
 }
 
+/// The number of a file system, and the address of one of its directories.
+type Key = (u64, usize);
+
 #[derive(Debug, Default)]
-struct CachedListings {
-    kept: BTreeMap<usize, Kept>,
+pub(crate) struct CachedListings {
+    kept: BTreeMap<Key, Kept>,
     /// The order of the clock.
-    order: VecDeque<usize>,
+    order: VecDeque<Key>,
     bytes: u64,
 }
+
+/// The listings of all file systems with one budget.
+pub(crate) type ListingTable = Mutex<CachedListings>;
 
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(crate) struct Listings {
+    /// The number of the file system.
+    dev: u64,
     budget: u64,
-    table: Mutex<CachedListings>,
+    table: Arc<ListingTable>,
     pub(crate) answered: AtomicU64,
 }
 
-fn key(dir: &Dentry) -> (usize, u32) {
-    (core::ptr::from_ref(dir) as usize, dir.seq.current())
-}
-
 impl Listings {
-    pub(crate) fn new(budget: u64) -> Self {
-        Self { budget, table: Mutex::new(CachedListings::default()), answered: AtomicU64::new(0) }
+    pub(crate) fn new(dev: u64, budget: u64, table: Arc<ListingTable>) -> Self {
+        Self { dev, budget, table, answered: AtomicU64::new(0) }
+    }
+
+    fn key(&self, dir: &Dentry) -> (Key, u32) {
+        ((self.dev, core::ptr::from_ref(dir) as usize), dir.seq.current())
     }
 
     /// Returns the length of the longest listing that is collected, in bytes.
@@ -96,9 +104,13 @@ impl Listings {
         self.budget / 4
     }
 
+    fn keys(&self) -> core::ops::RangeInclusive<Key> {
+        (self.dev, 0)..=(self.dev, usize::MAX)
+    }
+
     /// Bytes in use.
     pub(crate) fn used(&self) -> u64 {
-        self.table.lock().bytes
+        self.table.lock().kept.range(self.keys()).map(|(_, kept)| kept.bytes).sum()
     }
 
     /// Stores the listing of `dir`, made while its counter of changes was `version`.
@@ -107,23 +119,23 @@ impl Listings {
         if bytes > self.most() {
             return;
         }
-        let (address, seq) = key(dir);
+        let (key, seq) = self.key(dir);
         let kept = Kept { seq, version, bytes, used: false, whole: Arc::new(Whole::new(entries, bytes)) };
         let mut table = self.table.lock();
-        table.drop_at(address);
+        table.drop_at(key);
         table.make_room(self.budget - bytes);
         table.bytes += bytes;
-        table.kept.insert(address, kept);
-        table.order.push_back(address);
+        table.kept.insert(key, kept);
+        table.order.push_back(key);
     }
 
     /// Returns the cached listing of `dir`, if the directory's counter still is `version`.
     pub(crate) fn get(&self, dir: &Dentry, version: u64) -> Option<Arc<Whole>> {
-        let (address, seq) = key(dir);
+        let (key, seq) = self.key(dir);
         let mut table = self.table.lock();
-        let kept = table.kept.get_mut(&address)?;
+        let kept = table.kept.get_mut(&key)?;
         if (kept.seq, kept.version) != (seq, version) {
-            table.drop_at(address);
+            table.drop_at(key);
             return None;
         }
         kept.used = true;
@@ -140,27 +152,35 @@ impl Listings {
     }
 }
 
+impl Drop for Listings {
+    fn drop(&mut self) {
+        let mut table = self.table.lock();
+        let ended: Vec<Key> = table.kept.range(self.keys()).map(|(key, _)| *key).collect();
+        ended.into_iter().for_each(|key| table.drop_at(key));
+    }
+}
+
 impl CachedListings {
-    fn drop_at(&mut self, address: usize) {
-        if let Some(old) = self.kept.remove(&address) {
+    fn drop_at(&mut self, key: Key) {
+        if let Some(old) = self.kept.remove(&key) {
             self.bytes -= old.bytes;
-            self.order.retain(|&at| at != address);
+            self.order.retain(|&at| at != key);
         }
     }
 
     /// Evicts listings until at most `room` bytes are used.
     fn make_room(&mut self, room: u64) {
         while self.bytes > room
-            && let Some(address) = self.order.pop_front()
+            && let Some(key) = self.order.pop_front()
         {
-            let Some(kept) = self.kept.get_mut(&address) else { continue };
+            let Some(kept) = self.kept.get_mut(&key) else { continue };
             if kept.used {
                 kept.used = false;
-                self.order.push_back(address);
+                self.order.push_back(key);
                 continue;
             }
             self.bytes -= kept.bytes;
-            self.kept.remove(&address);
+            self.kept.remove(&key);
         }
     }
 }

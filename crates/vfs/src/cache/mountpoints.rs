@@ -71,9 +71,9 @@ impl Mountpoints {
 mod tests {
     use super::*;
     use crate::base::attr::{Attr, S_IFDIR};
+    use crate::cache::budget::{Budget, SlotKind};
     use crate::cache::insert::NewInodeArgs;
     use crate::cache::moving::MoveEnd;
-    use crate::cache::reclaim::{Budget, SlotKind};
     use crate::cache::tree::Tree;
     use crate::fs::{CachedNames, FileSystem, FsTraits, NameStore, NewInode};
     use crate::slots::whole_path::Options;
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_mount_point_that_moves_before_its_directory_is_locked_is_marked_under_the_lock_of_the_new_one() {
         let owner = PerCpuOwner::new(Tree::new(Options::default()), false);
-        let sb = SuperBlock::new(owner.share(), Box::new(Names), Budget::default(), true);
+        let sb = SuperBlock::new(owner.share(), Box::new(Names), Budget::default().into(), true);
         let make = |dir, name: &[u8]| {
             let slot = sb.slot(SlotKind::Entry).unwrap();
             let new = NewInode { node: 2, attr: DIR_ATTR, ..NewInode::default() };

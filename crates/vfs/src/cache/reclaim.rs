@@ -42,6 +42,8 @@
 
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
+use crate::cache::budget::{SLOT, STEP, SecondChance, SlotKind, credits};
+use crate::cache::shared_budget::{Evict, Limits, SharedBudget};
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
 use crate::slots::object::ObjectFlags;
@@ -52,9 +54,6 @@ use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::slab::SlabCursor;
 use sync::{OnceBox, PerCpuCredits};
 
-/// Slots examined for each slot that is taken when few are free.
-pub(crate) const STEP: usize = 32;
-
 /// Slots examined at once when none is free.
 const STRIDE: usize = 256;
 
@@ -64,54 +63,13 @@ pub(crate) const MAX_SCANNED: usize = 16_384;
 /// Of them, those where an entry that was used stays.
 const SECOND_CHANCES: usize = 4_096;
 
-/// Bytes of a slot.
-pub(crate) const SLOT: u64 = size_of::<Dentry>() as u64 + size_of::<crate::slots::slot::ColdPart>() as u64;
-
-/// Budgets of one file system's cache, in bytes. Each has room for at least 4,096 entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(default))]
-pub struct Budget {
-    /// Entries with their inodes: 256 bytes each, plus names of more than 32 bytes and bodies of symbolic
-    /// links. Ignored for a file system whose names live in the cache.
-    pub entries: u64,
-    /// Negative entries (names that do not exist): 256 bytes each.
-    pub negatives: u64,
-    /// Cached listings of directories, for file systems that allow them.
-    pub listings: u64,
-}
-
-impl Budget {
-    /// Returns how many entries with names of at most 32 bytes the budget has room for.
-    #[must_use]
-    pub fn names(&self) -> u64 {
-        self.entries.max(LEAST) / SLOT
-    }
-
-    /// Returns the budgets as they hold.
-    pub(crate) fn raised(self) -> Self {
-        Self { entries: self.entries.max(LEAST), negatives: self.negatives.max(LEAST), ..self }
-    }
-}
-
-impl Default for Budget {
-    /// 256 MiB of entries (a million), 32 MiB of negative ones, 32 MiB of listings.
-    fn default() -> Self {
-        Self { entries: 256 << 20, negatives: 32 << 20, listings: 32 << 20 }
-    }
-}
-
-/// The smallest budget.
-const LEAST: u64 = 4096 * SLOT;
-
-/// The most bytes that a CPU index takes from a budget at a time.
-const MAX_FILL: u64 = 256 * SLOT;
-
 /// How full one of the two slabs is.
 #[derive(Debug)]
 pub(crate) struct Share {
     /// Bytes: slots, long names and link bodies.
     credits: PerCpuCredits,
+    /// The budget that they are taken from, too.
+    shared: Option<(SharedBudget, SlotKind)>,
     /// Made when the clock first moves.
     looks: OnceBox<PerCpu<OwnLooks>>,
     hand: SlabCursor,
@@ -166,10 +124,35 @@ impl OwnLooks {
 }
 
 impl Share {
-    pub(crate) fn new(budget: u64) -> Self {
-        // Little of a small budget lies in the stores.
-        let fill = (budget / 1024).clamp(SLOT, MAX_FILL);
-        Self { credits: PerCpuCredits::new(budget, fill), looks: OnceBox::none(), hand: SlabCursor::default() }
+    pub(crate) fn new(limits: &Limits, kind: SlotKind) -> Self {
+        let budget = if kind == SlotKind::Entry { limits.budget.entries } else { limits.budget.negatives };
+        let shared = limits.shared.clone().map(|shared| (shared, kind));
+        Self { credits: credits(budget), shared, looks: OnceBox::none(), hand: SlabCursor::default() }
+    }
+
+    /// Returns the count that runs out first.
+    fn scarce(&self) -> &PerCpuCredits {
+        self.shared.as_ref().map_or(&self.credits, |(shared, kind)| shared.credits(*kind))
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let is_taken = self.credits.take(bytes);
+        if is_taken && self.shared.is_some() && !self.scarce().take(bytes) {
+            self.credits.give(bytes);
+            return false;
+        }
+        is_taken
+    }
+
+    /// Returns all counts that bytes are taken from.
+    #[inline(always)]
+    fn counts(&self) -> impl Iterator<Item = &PerCpuCredits> {
+        core::iter::once(&self.credits).chain(self.shared.as_ref().map(|_| self.scarce()))
+    }
+
+    #[inline(always)]
+    fn give(&self, bytes: u64) {
+        self.counts().for_each(|credits| credits.give(bytes));
     }
 
     /// Returns the limit of bytes.
@@ -199,31 +182,22 @@ impl Share {
     /// Or subtracts them.
     pub(crate) fn charge(&self, bytes: i64) {
         if bytes < 0 {
-            self.credits.give(bytes.unsigned_abs());
-        } else {
-            self.credits.take_anyway(bytes.unsigned_abs());
+            return self.give(bytes.unsigned_abs());
         }
+        self.counts().for_each(|credits| credits.take_anyway(bytes.unsigned_abs()));
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let used = self.credits.used();
+        self.counts().for_each(|credits| credits.give(used));
     }
 }
 
 /// Bytes that a name takes besides its slot.
 pub(crate) fn name_bytes(len: usize) -> i64 {
     if len > crate::slots::dentry::INLINE_MAX { (len + size_of::<Box<[u8]>>()) as i64 } else { 0 }
-}
-
-/// Which of the two slabs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SlotKind {
-    Entry,
-    Negative,
-}
-
-/// The entries without a holder that stay when the hand passes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum SecondChance {
-    /// Entries that were used since the hand's last visit.
-    Used,
-    None,
 }
 
 /// The right of a thread that has directories locked to take slots ([`SuperBlock::slot_in`]) and to
@@ -315,8 +289,8 @@ impl SuperBlock {
         let (share, slab) = (self.share(kind), self.slab_of(kind));
         let mut looked = 0;
         // The clock moves while few slots are free.
-        while share.credits.rest_seen() < share.budget() / 16 && looked < STEP {
-            let (seen, evicted) = self.turn(kind, STEP / 4, locked, SecondChance::Used);
+        while share.scarce().rest_seen() < share.budget() / 16 && looked < STEP {
+            let (seen, evicted) = self.evict_some(kind, STEP / 4, locked, SecondChance::Used);
             looked += seen.max(1);
             if evicted != 0 {
                 break;
@@ -325,17 +299,17 @@ impl SuperBlock {
         // In a small cache: all slots once without the second chance, after those with it.
         let most = MAX_SCANNED.min(SECOND_CHANCES + share.slots() + STRIDE);
         let slot = loop {
-            if share.credits.take(SLOT) {
+            if share.take(SLOT) {
                 if let Some(slot) = UnusedSlot::try_take(slab) {
                     break Ok(slot);
                 }
-                share.credits.give(SLOT);
+                share.give(SLOT);
             }
             if looked >= most {
                 break Err(Errno::ENOMEM);
             }
             let mercy = if looked < SECOND_CHANCES { SecondChance::Used } else { SecondChance::None };
-            looked += self.turn(kind, STRIDE.min(most - looked), locked, mercy).0.max(1);
+            looked += self.evict_some(kind, STRIDE.min(most - looked), locked, mercy).0.max(1);
         };
         if looked > 0 {
             share.own_looks().note_longest(looked);
@@ -347,9 +321,23 @@ impl SuperBlock {
     #[inline(always)]
     pub(crate) fn free_slot(&self, slot: UnusedSlot<'_>, kind: SlotKind) {
         if self.is_evictable {
-            self.share(kind).credits.give(SLOT);
+            self.share(kind).give(SLOT);
         }
         crate::slots::slot::free_slot(self.slab_of(kind), &self.domain, slot);
+    }
+
+    /// Moves the hand over `count` slots, or the one of another file system with the budget. Returns how many slots there were, and
+    /// how many entries were evicted.
+    fn evict_some(&self, kind: SlotKind, count: usize, locked: Option<&Dentry>, mercy: SecondChance) -> (usize, u64) {
+        let share = self.share(kind);
+        let own = || self.turn(kind, count, locked, mercy);
+        let Some((shared, _)) = &share.shared else { return own() };
+        let (looked, evicted) = shared.turn(self.slots().dev, (kind, share.used()), count, mercy);
+        if evicted != 0 {
+            return (looked, evicted);
+        }
+        let own = own();
+        (looked + own.0, own.1)
     }
 
     /// Moves the hand over `count` slots; returns how many there were, and how many entries were
@@ -404,6 +392,18 @@ impl SuperBlock {
             self.versions.note_eviction(dir);
         }
         dead.map(|dead| self.evict_entry(names.as_ref(), dir, dead)).is_some()
+    }
+}
+
+impl Evict for SuperBlock {
+    fn used(&self, kind: SlotKind) -> Option<u64> {
+        let shares = self.shares()?;
+        let share = if kind == SlotKind::Entry { Some(&shares.entries) } else { shares.negatives.get() };
+        share.map(Share::used)
+    }
+
+    fn evict(&self, kind: SlotKind, count: usize, mercy: SecondChance) -> (usize, u64) {
+        self.turn(kind, count, None, mercy)
     }
 }
 

@@ -18,13 +18,15 @@ use crate::base::name::Named;
 use crate::base::valid::Valid;
 use crate::base::workers::{THREADS, Workers};
 use crate::cache::acls::acls_of;
+use crate::cache::budget::{Budget, SLOT, SlotKind};
 use crate::cache::end::LatePuts;
 use crate::cache::flight::{LookupKey, LookupResult};
 use crate::cache::inode_table::Inodes;
 use crate::cache::listings::Listings;
 use crate::cache::name_locks::NameLockTable;
-use crate::cache::reclaim::{Budget, Looks, SLOT, Share, SlotKind};
+use crate::cache::reclaim::{Looks, Share};
 use crate::cache::sharded::{SLOTS, ShardedDirs};
+use crate::cache::shared_budget::Limits;
 use crate::cache::tree::Tree;
 use crate::fs::invalidator::Invalidator;
 use crate::fs::{
@@ -53,8 +55,8 @@ pub(crate) struct SuperBlock {
     pub(crate) is_evictable: bool,
     /// Only with limits. Constant; counters in it are atomic.
     shares: Option<Box<Both<Share>>>,
-    /// As it holds: no part is below the least. Constant.
-    budget: Budget,
+    /// Constant.
+    pub(crate) limits: Limits,
     /// Whether whole listings may be cached. Constant.
     fs_lists: bool,
     /// Protected by its own lock.
@@ -179,7 +181,7 @@ fn width(is_evictable: bool, is_first: bool) -> usize {
 impl SuperBlock {
     /// `is_first`: the tree's root file system, which may start with a huge page. Others start small, since
     /// there may be many.
-    pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
+    pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, limits: Limits, is_first: bool) -> Self {
         let FsTraits { type_name, names, name_rules: rules, opens, acls, reflinks, .. } = tree.traits_of(&*fs);
         let (cached, own) = match names {
             NameStore::Cache(cached) => (Some(cached), OwnNames::default()),
@@ -193,7 +195,7 @@ impl SuperBlock {
         let inodes = Inodes::new(&tree.domain, is_evictable, width);
         let slots = SlotMemory::new(tree.next_number(), is_first);
         let shares = is_evictable.then(|| {
-            let entries = Share::new(budget.raised().entries);
+            let entries = Share::new(&limits, SlotKind::Entry);
             slots.slabs.entries.set_limit(entries.slots());
             // The root takes a slot.
             entries.charge(SLOT as i64);
@@ -225,7 +227,6 @@ impl SuperBlock {
             most_sharded: if changes_in_parallel || is_evictable { SLOTS[usize::from(!is_first)] } else { 0 },
             sharded_dirs: OnceBox::none(),
             shares,
-            budget: budget.raised(),
             opens,
             reflinks,
             fs_keeps_modes: modes != Modes::Cache,
@@ -234,7 +235,8 @@ impl SuperBlock {
             fs_has_acls: acls,
             fs_returns_attributes: attributes == (Attributes::FileSystem { with_changes: true }),
             fs_lists: keeps_listings,
-            listings: Listings::new(budget.listings),
+            listings: Listings::new(memory.slots.dev, limits.budget.listings, limits.listings()),
+            limits,
             lists_names_only: AtomicBool::new(false),
             versions: Versions::new(width),
             invalidated: AtomicU64::new(0),
@@ -257,6 +259,7 @@ impl SuperBlock {
 
     /// Hands the file system its [`Invalidator`]: once, when it is shared.
     pub(crate) fn introduce(shared: &Arc<Self>) {
+        shared.limits.shared.iter().for_each(|budget| budget.join(shared.slots().dev, &**shared));
         shared.fs().mounted(Invalidator::new(Arc::downgrade(shared)));
     }
 
@@ -379,8 +382,13 @@ impl SuperBlock {
         let shares = self.shares.as_deref().expect("a cache with limits");
         match kind {
             SlotKind::Entry => &shares.entries,
-            SlotKind::Negative => shares.negatives.get_or_make(|| Share::new(self.budget.negatives)),
+            SlotKind::Negative => shares.negatives.get_or_make(|| Share::new(&self.limits, kind)),
         }
+    }
+
+    /// Returns how full its slabs are, if they have limits.
+    pub(crate) fn shares(&self) -> Option<&Both<Share>> {
+        self.shares.as_deref()
     }
 
     /// Counts a mount of it that comes to a namespace (1), or leaves it (-1).
@@ -421,7 +429,7 @@ impl SuperBlock {
             answered_by_listing: self.listings.answered.load(Relaxed),
             table_bytes,
             buckets,
-            budget: self.is_evictable.then_some(self.budget),
+            budget: self.is_evictable.then_some(self.limits.budget),
             ..CacheStats::default()
         };
         self.for_each(|dentry| {
@@ -439,6 +447,7 @@ impl SuperBlock {
 
 impl Drop for SuperBlock {
     fn drop(&mut self) {
+        self.limits.shared.iter().for_each(|budget| budget.leave(self.slots().dev));
         self.end_late_puts();
         // No mount and so no handle exists: only its name holds each dentry. Walks may still stand on them.
         self.for_each(|dentry| {

@@ -18,8 +18,9 @@
 //! Linux's `d_tmpfile`, `d_obtain_alias`, `d_find_any_alias`.
 
 use crate::base::name::Named;
+use crate::cache::budget::SlotKind;
 use crate::cache::insert::{NewInodeArgs, begin};
-use crate::cache::reclaim::{FreeSlot, SlotKind};
+use crate::cache::reclaim::FreeSlot;
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, InodeRef};

@@ -6,7 +6,9 @@ use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::{NAME_MAX, PATH_MAX};
 use crate::base::packed_attr::PackedAttr;
-use crate::cache::reclaim::{SLOT, SlotKind, name_bytes};
+use crate::cache::budget::{Budget, SLOT};
+use crate::cache::reclaim::name_bytes;
+use crate::cache::shared_budget::SharedBudget;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::Request;
 use crate::fs::Valid;
@@ -162,7 +164,8 @@ impl PathRef {
         let is_link = sb.is_evictable && self.inode().is_ok_and(|inode| inode.mode() & S_IFMT == S_IFLNK);
         let body = if is_link { PATH_MAX as u64 } else { 0 };
         let bytes = SLOT + name_bytes(NAME_MAX).unsigned_abs() + body;
-        sb.is_evictable.then(|| CacheUse { bytes, budget: sb.share(SlotKind::Entry).budget() })
+        let of = sb.limits.shared.as_ref().map_or(self.dev(), SharedBudget::id);
+        sb.is_evictable.then_some(CacheUse { bytes, budget: sb.limits.budget, of })
     }
 
     /// Returns the place's directory and its name in that directory, read at one moment; `None` if
@@ -243,8 +246,10 @@ impl core::fmt::Debug for PathRef {
 pub struct CacheUse {
     /// The most bytes that the entry takes, whatever name it gets, without the directories above it.
     pub bytes: u64,
-    /// The cache's budget for entries ([`crate::Budget::entries`]), in bytes.
-    pub budget: u64,
+    /// The cache's budget.
+    pub budget: Budget,
+    /// The number of that budget: the file system's, or the number of a [`SharedBudget`].
+    pub of: u64,
 }
 
 /// The start of relative paths, and the limits of their walks.

@@ -5,8 +5,9 @@ use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGI
 use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
 use crate::base::name::PATH_MAX;
+use crate::cache::budget::SlotKind;
 use crate::cache::insert::{ExtraArgs, NewInodeArgs};
-use crate::cache::reclaim::{MayEvict, SlotKind};
+use crate::cache::reclaim::MayEvict;
 use crate::cache::returned::Files;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{InitExtra, Labels, NewNode};

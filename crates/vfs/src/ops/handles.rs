@@ -21,7 +21,7 @@
 
 use crate::base::access::credentials::Capabilities;
 use crate::base::errno::Errno;
-use crate::cache::reclaim::SlotKind;
+use crate::cache::budget::SlotKind;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::{FileId, NewInode, Request};
 use crate::mount::context::Context;

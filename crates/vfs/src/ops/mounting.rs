@@ -3,7 +3,8 @@
 use crate::base::access::credentials::Capabilities;
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, UnmountFlags};
-use crate::cache::reclaim::Budget;
+use crate::cache::budget::Budget;
+use crate::cache::shared_budget::Limits;
 use crate::cache::superblock::SuperBlock;
 use crate::fs::FileSystem;
 use crate::mount::attach::LockedMounts;
@@ -29,7 +30,8 @@ impl Context {
         self.mount_with(fs, base, path, flags, Budget::default())
     }
 
-    /// As [`mount`](Self::mount), with a `budget` for the cache of `fs`.
+    /// As [`mount`](Self::mount), with limits of the cache of `fs`: its own [`Budget`], or a
+    /// [`SharedBudget`](crate::SharedBudget).
     ///
     /// # Errors
     /// As for [`Context::mount`].
@@ -39,11 +41,11 @@ impl Context {
         base: Base<'_>,
         path: &[u8],
         flags: MountFlags,
-        budget: Budget,
+        limits: impl Into<Limits>,
     ) -> Result<(), Errno> {
         self.may_mount()?;
         let place = self.hold(base, path, true)?;
-        let sb = Arc::new(SuperBlock::new(place.sb().tree().clone(), Box::new(fs), budget, false));
+        let sb = Arc::new(SuperBlock::new(place.sb().tree().clone(), Box::new(fs), limits.into(), false));
         SuperBlock::introduce(&sb);
         let mount = Mount::new(sb.clone(), sb.pin_again(sb.root()), flags);
         self.attach(&mount, place)

@@ -20,9 +20,10 @@
 
 use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
+use crate::cache::budget::SlotKind;
 use crate::cache::insert::{ExtraArgs, NewInodeArgs};
 use crate::cache::name_locks::NameLocks;
-use crate::cache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
+use crate::cache::reclaim::{FreeSlot, LockedDirs, MayEvict};
 use crate::cache::returned::Files;
 use crate::fs::{NewNode, Request};
 use crate::mount::context::Context;

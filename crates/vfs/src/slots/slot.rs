@@ -9,7 +9,7 @@
 //! was returned to the system reads as a vacant one. So a stale pointer can reach a slot that now
 //! serves another name, but never foreign memory. The rest of the crate detects reuse by sequence
 //! counts and needs no `unsafe` for it. [`memory`] has the slabs, [`link`] links between dentries,
-//! [`private`] a file system's data, [`locked_dentry`] locks that outlive a borrow, [`recorded`]
+//! [`members`] superblocks that share a budget, [`private`] a file system's data, [`locked_dentry`] locks that outlive a borrow, [`recorded`]
 //! dentries in the table of whole paths.
 //!
 //! # Invariants
@@ -36,15 +36,18 @@
 //!    is made once in a life and consumed by the function that ends it. A dentry or an inode ends
 //!    when the last count on it is put. An inode's count is an [`InodeRef`], which the put
 //!    consumes.
+//! 6. A member of [`Members`] does not move. It is removed at the beginning of its drop.
 
 mod link;
 mod locked_dentry;
+mod members;
 mod memory;
 mod private;
 mod recorded;
 
 pub(crate) use link::Link;
 pub(crate) use locked_dentry::{DetachedGuard, LockedDentry};
+pub(crate) use members::Members;
 pub(crate) use memory::{Both, SlotMemory};
 pub(crate) use private::Private;
 pub(crate) use recorded::{recorded, recorded_before};

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use testkit::Store;
 
+mod shared;
+
 /// A file system where names are numbers: those that begin with `f` are files, `d` directories, anything else is not there. Each
 /// directory has all of them. Counts what it is asked.
 #[derive(Default)]

@@ -27,7 +27,7 @@ impl FileSystem for Names {
 #[test]
 fn a_lookup_looks_at_few_entries_on_its_chain() {
     let owner = PerCpuOwner::new(Tree::new(Options::default()), false);
-    let tree = SuperBlock::new(owner.share(), Box::new(Names), crate::cache::reclaim::Budget::default(), true);
+    let tree = SuperBlock::new(owner.share(), Box::new(Names), crate::cache::budget::Budget::default().into(), true);
     let name = |i: u32| {
         let x = i.wrapping_mul(0x9E37_79B1) ^ 0x1ca7_7e76;
         (0..8).map(|k| b"abcdefghijklmnop"[((x >> (4 * k)) & 15) as usize]).collect::<Vec<u8>>()
@@ -94,7 +94,7 @@ fn the_last_count_that_is_put_in_a_read_section_ends_the_inode_after_it() {
     let evicted = Arc::new(AtomicU32::new(0));
     let owner = PerCpuOwner::new(Tree::new(Options::default()), false);
     let fs = Box::new(Evicting(evicted.clone()));
-    let sb = SuperBlock::new(owner.share(), fs, crate::cache::reclaim::Budget::default(), true);
+    let sb = SuperBlock::new(owner.share(), fs, crate::cache::budget::Budget::default().into(), true);
     let made = |name: &[u8]| {
         let attr = Attr { ino: 2, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
         let new = NewInode { attr, ..NewInode::default() };

@@ -113,7 +113,7 @@ fn in_order([one, other]: [ShardAt; 2]) -> (ShardAt, Option<ShardAt>) {
 mod tests {
     use super::*;
     use crate::base::attr::{Attr, S_IFDIR};
-    use crate::cache::reclaim::Budget;
+    use crate::cache::budget::Budget;
     use crate::cache::tree::Tree;
     use crate::fs::{CachedNames, FileSystem, FsTraits, NameStore, NewInode};
     use crate::slots::whole_path::Options;
@@ -135,7 +135,7 @@ mod tests {
 
     fn new_superblock() -> (PerCpuOwner<Tree>, SuperBlock) {
         let owner = PerCpuOwner::new(Tree::new(Options::default()), false);
-        let sb = SuperBlock::new(owner.share(), Box::new(Names), Budget::default(), true);
+        let sb = SuperBlock::new(owner.share(), Box::new(Names), Budget::default().into(), true);
         (owner, sb)
     }
 

@@ -9,7 +9,7 @@ use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
-use crate::cache::reclaim::SlotKind;
+use crate::cache::budget::SlotKind;
 use crate::fs::invalidator::Invalidator;
 use crate::fs::layer::Layer;
 use crate::fs::{

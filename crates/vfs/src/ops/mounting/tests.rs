@@ -54,7 +54,7 @@ fn a_mount_that_nobody_uses_goes() {
 #[test]
 fn what_is_mounted_on_a_sealed_mount_keeps_it() {
     let unmounted = unmount_beside(|context, mut points, mount, below| {
-        let sb = Arc::new(SuperBlock::new(below.sb().tree().clone(), Box::new(Names), Budget::default(), false));
+        let sb = Arc::new(SuperBlock::new(below.sb().tree().clone(), Box::new(Names), Budget::default().into(), false));
         let other = Mount::new(sb.clone(), sb.pin_again(sb.root()), MountFlags::empty());
         context.namespace().claim(&other);
         // At the place of the sealed mount: so on top of that.

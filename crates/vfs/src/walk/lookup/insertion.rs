@@ -4,7 +4,8 @@
 
 use super::Lookup;
 use crate::base::errno::Errno;
-use crate::cache::reclaim::{FreeSlot, MayEvict, SlotKind};
+use crate::cache::budget::SlotKind;
+use crate::cache::reclaim::{FreeSlot, MayEvict};
 use crate::fs::{NewInode, Valid};
 use crate::slots::shard::Names;
 use crate::slots::slot::dentry_beside;
