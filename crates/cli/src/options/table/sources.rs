@@ -18,7 +18,7 @@ pub(super) const OF_RAM_AND_DIRECTORY: &[Row] = &[
         .help("Do not follow symbolic links."),
     value("cache", "BYTES", "cache=64m", |s, value| put(&mut s.budget, size_of_memory(value).map(budget)))
         .by_default("320m")
-        .help("Size of the cache: 80% for names, 10% for missing names, 10% for listings."),
+        .help("Size of the cache: 80% for names, 10% for missing names, 10% for listings. All forks together have a second one."),
 ];
 
 pub(super) const OF_RAM: &[Row] = &[
