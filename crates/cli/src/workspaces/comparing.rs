@@ -10,12 +10,13 @@ mod sides;
 mod stat;
 
 use super::place::Place;
-use super::{WorkspacesError, print_all, write_back};
+use super::{WorkspacesError, exchange, print_all, write_back};
 use crate::command_error::CommandError;
 use clap::Args;
 use fuse::message::{Reason, show};
 use rustix::termios::isatty;
-use sides::{Sides, listed};
+use sides::Sides;
+pub(super) use sides::{Server, listed};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -113,8 +114,10 @@ pub(super) fn run(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesErr
         return Err(CompareError::Terminal.into());
     }
     write_back(&place.mount.mountpoint);
+    let request = |request: &_| exchange(&place.mount, request);
+    let server = Server { mountpoint: &place.mount.mountpoint, request: &request };
     let has_changes = if form.stat || form.patch || form.tar {
-        let sides = Sides::new(&place.mount, &name, other.as_deref())?;
+        let sides = Sides::new(server, &name, other.as_deref())?;
         match written(form, &sides, &mut BufWriter::new(out)) {
             // A reader that closes the pipe is not an error.
             Err(CompareError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
@@ -122,14 +125,24 @@ pub(super) fn run(diff: &Diff, out: &mut impl Write) -> Result<(), WorkspacesErr
         }
         !sides.changes.is_empty()
     } else {
-        let changes = listed(&place.mount, name, other)?;
+        let changes = listed(server, name, other)?;
         print_all(&changes, form.json, out)?;
         !changes.is_empty()
     };
     if has_changes { Err(WorkspacesError::Differs) } else { Ok(()) }
 }
 
-fn written(form: &Form, sides: &Sides, out: &mut impl Write) -> Result<(), CompareError> {
+/// Writes the changes of a fork since its beginning as an archive: see [`layer`].
+///
+/// # Errors
+/// As for [`run`].
+pub(super) fn archive(server: Server<'_>, name: &str, out: impl Write) -> Result<(), WorkspacesError> {
+    let mut out = BufWriter::new(out);
+    layer::write(&Sides::new(server, name, None)?, &mut out)?;
+    Ok(out.flush().map_err(CompareError::Output)?)
+}
+
+fn written(form: &Form, sides: &Sides<'_>, out: &mut impl Write) -> Result<(), CompareError> {
     if form.tar {
         layer::write(sides, &mut *out)?;
     } else if form.stat {

@@ -280,10 +280,12 @@ fn finish(after: &After, forked: &Forked, status: u8, is_privileged: bool) -> Re
         }
         (false, _) => Ok(()),
     };
-    if applied.is_err() && forked.can_keep() {
+    if applied.is_ok() {
+        forked.discard();
+    } else if forked.can_keep() {
         forked.keep();
     } else {
-        forked.discard();
+        forked.save()?;
     }
     applied
 }

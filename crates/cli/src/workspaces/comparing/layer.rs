@@ -25,7 +25,7 @@ const REMOVED: &str = ".wh.";
 ///
 /// # Errors
 /// If a file cannot be read, or `out` not be written.
-pub(super) fn write(sides: &Sides, out: impl Write) -> Result<(), CompareError> {
+pub(super) fn write(sides: &Sides<'_>, out: impl Write) -> Result<(), CompareError> {
     let [old, new] = sides.files()?;
     let mut archive = Builder::new(out);
     archive.follow_symlinks(false);
@@ -54,7 +54,7 @@ pub(super) fn write(sides: &Sides, out: impl Write) -> Result<(), CompareError> 
 }
 
 /// Returns the name that removes an old path, if the new state lacks it, but has its directory.
-fn removal(path: &Path, sides: &Sides, new: &Files) -> Result<Option<PathBuf>, CompareError> {
+fn removal(path: &Path, sides: &Sides<'_>, new: &Files) -> Result<Option<PathBuf>, CompareError> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
     let has_dir = dir.as_os_str().is_empty() || sides.new.entry(dir)?.is_some_and(|entry| entry.meta.is_dir());
     if new.contains_key(path) || !has_dir {

@@ -44,7 +44,7 @@ struct Side {
 ///
 /// # Errors
 /// If a file cannot be read, or `out` not be written.
-pub(super) fn write(sides: &Sides, out: &mut impl Write) -> Result<(), CompareError> {
+pub(super) fn write(sides: &Sides<'_>, out: &mut impl Write) -> Result<(), CompareError> {
     let files = sides.files()?;
     for pair in pairs(&files, &sides.changes) {
         sides.check()?;

@@ -2,9 +2,8 @@
 
 use super::CompareError;
 use crate::signals::Signals;
-use crate::workspaces::{WorkspacesError, exchange};
+use crate::workspaces::WorkspacesError;
 use crate::workspaces_server::{ChangeLine, Reply, Request};
-use fuse::mountinfo::MountInfo;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, Metadata};
@@ -19,18 +18,27 @@ const FILE: u64 = (1 << 41) - 1;
 /// The largest file in a patch.
 const LARGEST: u64 = 1 << 30;
 
+/// The process that has the forks.
+#[derive(Clone, Copy)]
+pub(crate) struct Server<'s> {
+    /// Where it shows them.
+    pub(crate) mountpoint: &'s Path,
+    /// Sends it a request.
+    pub(crate) request: &'s dyn Fn(&Request) -> Result<Reply, WorkspacesError>,
+}
+
 /// The old and the new state of a fork. Both are forks, which stay as they are, and end with this.
-pub(super) struct Sides {
-    pub(super) old: Snapshot,
-    pub(super) new: Snapshot,
+pub(super) struct Sides<'s> {
+    pub(super) old: Snapshot<'s>,
+    pub(super) new: Snapshot<'s>,
     /// The changes from one to the other.
     pub(super) changes: Vec<ChangeLine>,
     signals: Signals,
 }
 
 /// A read-only fork, which ends with this.
-pub(super) struct Snapshot {
-    mount: MountInfo,
+pub(super) struct Snapshot<'s> {
+    server: Server<'s>,
     name: String,
     at: PathBuf,
 }
@@ -50,13 +58,13 @@ pub(super) type Pair<'a> = (Option<&'a Entry>, Option<&'a Entry>);
 /// The files of one side, by path.
 pub(super) type Files = BTreeMap<PathBuf, Entry>;
 
-impl Snapshot {
-    fn new(mount: &MountInfo, of: &str, is_origin: bool, side: &str) -> Result<Self, WorkspacesError> {
+impl<'s> Snapshot<'s> {
+    fn new(server: Server<'s>, of: &str, is_origin: bool, side: &str) -> Result<Self, WorkspacesError> {
         let name = format!(".diff-{}-{side}", std::process::id());
-        let (from, at) = (of.into(), mount.mountpoint.join("w").join(&name));
-        let made = Self { mount: mount.clone(), name: name.clone(), at };
+        let (from, at) = (of.into(), server.mountpoint.join("w").join(&name));
+        let made = Self { server, name: name.clone(), at };
         let (bytes, inodes) = (Some(u64::MAX), Some(u64::MAX));
-        exchange(mount, &Request::Fork { from, name, bytes, inodes, read_only: true, origin: is_origin })?;
+        (server.request)(&Request::Fork { from, name, bytes, inodes, read_only: true, origin: is_origin })?;
         Ok(made)
     }
 
@@ -85,10 +93,10 @@ impl Snapshot {
     }
 }
 
-impl Drop for Snapshot {
+impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
         let end = Request::Discard { name: self.name.clone(), lazy: true, wait: false, progress: false };
-        if let Err(error) = exchange(&self.mount, &end) {
+        if let Err(error) = (self.server.request)(&end) {
             tracing::debug!(%error, "discard");
         }
     }
@@ -135,16 +143,16 @@ impl Entry {
     }
 }
 
-impl Sides {
+impl<'s> Sides<'s> {
     /// Takes both sides: the fork `name`, and its beginning, or the fork `other`.
     ///
     /// # Errors
     /// If the process of the mount refuses, or no signal can be received.
-    pub(super) fn new(mount: &MountInfo, name: &str, other: Option<&str>) -> Result<Self, WorkspacesError> {
+    pub(super) fn new(server: Server<'s>, name: &str, other: Option<&str>) -> Result<Self, WorkspacesError> {
         let signals = Signals::listen().map_err(CompareError::Signals)?;
-        let old = Snapshot::new(mount, other.unwrap_or(name), other.is_none(), "old")?;
-        let new = Snapshot::new(mount, name, false, "new")?;
-        let changes = listed(mount, new.name.clone(), Some(old.name.clone()))?;
+        let old = Snapshot::new(server, other.unwrap_or(name), other.is_none(), "old")?;
+        let new = Snapshot::new(server, name, false, "new")?;
+        let changes = listed(server, new.name.clone(), Some(old.name.clone()))?;
         let is_below = |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
         if !changes.iter().flat_map(ChangeLine::paths).all(is_below) {
             return Err(WorkspacesError::other_reply());
@@ -224,12 +232,12 @@ pub(super) fn pairs<'a>([old, new]: &'a [Files; 2], changes: &[ChangeLine]) -> V
 ///
 /// # Errors
 /// If the process of the mount refuses.
-pub(super) fn listed(
-    mount: &MountInfo,
+pub(crate) fn listed(
+    server: Server<'_>,
     name: String,
     other: Option<String>,
 ) -> Result<Vec<ChangeLine>, WorkspacesError> {
-    match exchange(mount, &Request::Diff { name, other })? {
+    match (server.request)(&Request::Diff { name, other })? {
         Reply::Changes(changes) => Ok(changes),
         _ => Err(WorkspacesError::other_reply()),
     }

@@ -21,7 +21,7 @@ enum Size {
 ///
 /// # Errors
 /// If a file cannot be read, or `out` not be written.
-pub(super) fn write(sides: &Sides, out: &mut impl Write) -> Result<(), CompareError> {
+pub(super) fn write(sides: &Sides<'_>, out: &mut impl Write) -> Result<(), CompareError> {
     let files = sides.files()?;
     let mut rows = Vec::new();
     for pair in pairs(&files, &sides.changes) {

@@ -5,16 +5,16 @@ use super::{TrialError, failed, namespace};
 use crate::control::{self, ControlError};
 use crate::output::report;
 use crate::source::{Handles, Source, SourceAndSettings};
-use crate::workspaces::{WorkspacesError, exchange, shows_progress, write_back};
+use crate::workspaces::{WorkspacesError, comparing, exchange, shows_progress, write_back};
 use crate::workspaces_server::{ChangeLine, Forks, NO_FORKS, Reply, Request, Winner};
 use fuse::message::show;
 use fuse::mountinfo::{self, MountInfo};
 use fuse::{MountError, Mounted};
 use rustix::mount::mount_bind;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::Child;
 use workspaces::BASE;
@@ -29,11 +29,13 @@ pub(super) struct Forked {
 
 /// The process that serves the fork.
 enum Server {
-    /// This process, in its own mount namespace.
-    Own { forks: Forks, mounted: Mounted },
+    /// This process, in its own mount namespace. `mount` shows the tree of forks in the place of the directory.
+    Own { forks: Forks, mounted: Mounted, mount: Mounting },
     /// The process of a mount. `rest`: the path of the directory in the fork.
     Of { mount: MountInfo, rest: PathBuf },
 }
+
+type Mounting = Box<dyn Fn(&Forks) -> Result<Mounted, TrialError>>;
 
 impl Forked {
     /// Makes a fork of `dir`, an absolute path without symbolic links. `kept`: the name under which it will be kept.
@@ -82,10 +84,7 @@ impl Forked {
     /// # Errors
     /// If the directory cannot be read, or the process of the mount does not reply.
     pub(super) fn changes(&self) -> Result<Vec<ChangeLine>, TrialError> {
-        match self.request(Request::Diff { name: self.name.clone(), other: None })? {
-            Reply::Changes(changes) => Ok(changes),
-            _ => Err(WorkspacesError::other_reply().into()),
-        }
+        Ok(comparing::listed(self.server(&|request| self.request(request)), self.name.clone(), None)?)
     }
 
     /// Applies the changes to the directory, and leaves the fork.
@@ -94,7 +93,7 @@ impl Forked {
     /// If they cannot be applied; the fork is unchanged.
     pub(super) fn apply(&self, privileged: bool) -> Result<(), TrialError> {
         let (name, conflicts, progress) = (self.name.clone(), Winner::Refuse, shows_progress());
-        match self.request(Request::Commit { name, check: false, conflicts, privileged, reads: false, progress })? {
+        match self.request(&Request::Commit { name, check: false, conflicts, privileged, reads: false, progress })? {
             Reply::Changes(_) => Ok(()),
             Reply::Conflicts(conflicts) => {
                 conflicts.iter().for_each(report);
@@ -116,11 +115,35 @@ impl Forked {
         }
     }
 
+    /// Writes the changes to an archive, if the fork ends with this process.
+    ///
+    /// # Errors
+    /// If it cannot be written, or the fork not be read.
+    pub(super) fn save(&self) -> Result<(), TrialError> {
+        let Server::Own { forks, mount, .. } = &self.server else { return Ok(()) };
+        let (file, path) = archive().map_err(failed("make an archive of the changes"))?;
+        let mounted = mount(forks)?;
+        let written = comparing::archive(self.server(&|request| self.request(request)), &self.name, file);
+        if let Err(error) = mounted.unmount() {
+            tracing::debug!(%error, "unmount");
+        }
+        if written.is_ok() {
+            report(format_args!("the changes are in {} (an archive as of `lightfoot diff --tar`)", show(&path)));
+        } else {
+            let _ = fs::remove_file(path);
+        }
+        Ok(written?)
+    }
+
+    fn server<'s>(&'s self, request: &'s dyn Fn(&Request) -> Result<Reply, WorkspacesError>) -> comparing::Server<'s> {
+        comparing::Server { mountpoint: &self.dir, request }
+    }
+
     /// Discards the fork. (A fork that this process serves ends with it.)
     pub(super) fn discard(&self) {
         if self.can_keep()
             && let Err(error) =
-                self.request(Request::Discard { name: self.name.clone(), lazy: true, wait: false, progress: false })
+                self.request(&Request::Discard { name: self.name.clone(), lazy: true, wait: false, progress: false })
         {
             report(error);
         }
@@ -134,15 +157,21 @@ impl Forked {
         }
     }
 
-    fn request(&self, request: Request) -> Result<Reply, WorkspacesError> {
+    fn request(&self, request: &Request) -> Result<Reply, WorkspacesError> {
         match &self.server {
-            Server::Own { forks, .. } => match forks.done(request) {
+            Server::Own { forks, .. } => match forks.done(request.clone()) {
                 Reply::Refused { error } => Err(WorkspacesError::Refused(error)),
                 reply => Ok(reply),
             },
-            Server::Of { mount, .. } => exchange(mount, &request),
+            Server::Of { mount, .. } => exchange(mount, request),
         }
     }
+}
+
+/// Makes a file for an archive, for the user alone.
+fn archive() -> io::Result<(File, PathBuf)> {
+    let path = std::env::temp_dir().join(format!("lightfoot-try-{}.tar", std::process::id()));
+    Ok((OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?, path))
 }
 
 /// Makes the fork in a mount whose tree contains the directory. `None`: no mount has it.
@@ -202,16 +231,22 @@ fn serve(dir: &Path, name: &str) -> Result<Server, TrialError> {
     settings.mount.name = source.name().to_string_lossy().into();
     // This process mounts the tree of forks over the directory, and the fork over that. So it makes no mount point, and removes none.
     settings.mount.nonempty = true;
-    let mounted = fuse::mount(forks.tree().unwrap_or(&tree), dir, &settings.mount).map_err(|error| match error {
-        // The helper has no rights in a user namespace.
-        MountError::NoHelper | MountError::Refused { .. } | MountError::NotPermitted(_) => {
-            namespace::refused(io::ErrorKind::PermissionDenied.into())
-        }
-        error => error.into(),
-    })?;
-    // A request of ours that entered our own mount would wait for itself.
-    handles.hosts.iter().for_each(|host| host.exclude_dev(mounted.device()));
+    let at = dir.to_path_buf();
+    let mount: Mounting = Box::new(move |forks| {
+        let mounted =
+            fuse::mount(forks.tree().unwrap_or(&tree), &at, &settings.mount).map_err(|error| match error {
+                // The helper has no rights in a user namespace.
+                MountError::NoHelper | MountError::Refused { .. } | MountError::NotPermitted(_) => {
+                    namespace::refused(io::ErrorKind::PermissionDenied.into())
+                }
+                error => error.into(),
+            })?;
+        // A request of ours that entered our own mount would wait for itself.
+        handles.hosts.iter().for_each(|host| host.exclude_dev(mounted.device()));
+        Ok(mounted)
+    });
+    let mounted = mount(&forks)?;
     let fork = dir.join("w").join(name);
     mount_bind(fork, dir).map_err(io::Error::from).map_err(failed("mount the fork over the directory"))?;
-    Ok(Server::Own { forks, mounted })
+    Ok(Server::Own { forks, mounted, mount })
 }

@@ -136,6 +136,7 @@ fn changes_are_applied_all_or_none() {
     ]);
     let go = Command::new("mkfifo").arg(fixture.at("go")).status().expect("mkfifo runs");
     assert!(go.success());
+    command.env("TMPDIR", fixture.at("outside"));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command runs");
     fixture.until("the command has changed its files", || fixture.at("ready").exists());
     fs::write(fixture.at("d/a"), "other\n").expect("a write");
@@ -146,6 +147,15 @@ fn changes_are_applied_all_or_none() {
     assert!(errors.contains("C a: ") && errors.contains("the changes are not applied"), "{errors}");
     assert_eq!(fs::read_to_string(fixture.at("d/a")).expect("a file"), "other\n");
     assert_eq!(names(), ["a", "n"]);
+    // The changes are not lost.
+    let saved =
+        fs::read_dir(fixture.at("outside")).expect("a directory").next().expect("an archive").expect("an entry");
+    let saved = saved.path();
+    assert!(errors.contains(&format!("the changes are in {} (", saved.display())), "{errors}");
+    let unpacked = Command::new("tar").arg("-xf").arg(&saved).arg("-C").arg(fixture.at("outside")).status();
+    assert!(unpacked.expect("tar runs").success());
+    let read = |name: &str| fs::read_to_string(fixture.at("outside").join(name)).expect("a file");
+    assert_eq!((&*read("a"), &*read("b")), ("2\n", "2\n"));
     // With a mount the fork stays.
     let _mount = fixture.mount(&["d", "m", "--workspaces"]);
     let output = fixture.run(&["try", "--apply", "d", "--", "mknod", "device", "c", "1", "3"]);
