@@ -397,7 +397,7 @@ impl SuperBlock {
 
 impl Evict for SuperBlock {
     fn used(&self, kind: SlotKind) -> Option<u64> {
-        let shares = self.shares()?;
+        let shares = self.shares.as_deref()?;
         let share = if kind == SlotKind::Entry { Some(&shares.entries) } else { shares.negatives.get() };
         share.map(Share::used)
     }

@@ -19,6 +19,7 @@
 use crate::cache::budget::{Budget, SLOT, STEP, SecondChance, SlotKind, credits};
 use crate::cache::listings::ListingTable;
 use crate::slots::slot::Members;
+use core::marker::PhantomPinned;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
 use sync::PerCpuCredits;
@@ -172,6 +173,8 @@ impl core::fmt::Debug for SharedBudget {
 pub struct Limits {
     pub(crate) budget: Budget,
     pub(crate) shared: Option<SharedBudget>,
+    /// A cache with a shared budget is reached by a pointer, also at the beginning of its drop: so no `&mut` to it is exclusive.
+    _pinned: PhantomPinned,
 }
 
 impl Limits {
@@ -183,12 +186,12 @@ impl Limits {
 
 impl From<Budget> for Limits {
     fn from(budget: Budget) -> Self {
-        Self { budget: budget.raised(), shared: None }
+        Self { budget: budget.raised(), shared: None, _pinned: PhantomPinned }
     }
 }
 
 impl From<&SharedBudget> for Limits {
     fn from(shared: &SharedBudget) -> Self {
-        Self { budget: shared.budget(), shared: Some(shared.clone()) }
+        Self { budget: shared.budget(), shared: Some(shared.clone()), _pinned: PhantomPinned }
     }
 }

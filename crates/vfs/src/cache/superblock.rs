@@ -54,7 +54,7 @@ pub(crate) struct SuperBlock {
     /// Whether the slabs have limits: [`NameStore::FileSystem`]. Constant.
     pub(crate) is_evictable: bool,
     /// Only with limits. Constant; counters in it are atomic.
-    shares: Option<Box<Both<Share>>>,
+    pub(crate) shares: Option<Box<Both<Share>>>,
     /// Constant.
     pub(crate) limits: Limits,
     /// Whether whole listings may be cached. Constant.
@@ -384,11 +384,6 @@ impl SuperBlock {
             SlotKind::Entry => &shares.entries,
             SlotKind::Negative => shares.negatives.get_or_make(|| Share::new(&self.limits, kind)),
         }
-    }
-
-    /// Returns how full its slabs are, if they have limits.
-    pub(crate) fn shares(&self) -> Option<&Both<Share>> {
-        self.shares.as_deref()
     }
 
     /// Counts a mount of it that comes to a namespace (1), or leaves it (-1).

@@ -36,7 +36,7 @@
 //!    is made once in a life and consumed by the function that ends it. A dentry or an inode ends
 //!    when the last count on it is put. An inode's count is an [`InodeRef`], which the put
 //!    consumes.
-//! 6. A member of [`Members`] does not move. It is removed at the beginning of its drop.
+//! 6. A member of [`Members`] does not move, and is not `Unpin`. It is removed at the beginning of its drop.
 
 mod link;
 mod locked_dentry;
