@@ -6,8 +6,8 @@
 //!   entries
 //! - [`sharded`]: directories that several threads change at once; [`name_locks`]: names that one
 //!   thread at a time changes
-//! - [`budget`], [`shared_budget`], [`reclaim`]: budgets, also of many file systems, and eviction; [`inode_table`]: inodes by node; [`listings`]: cached
-//!   listings
+//! - [`budget`], [`shared_budget`], [`reclaim`]: budgets, also of many file systems, and eviction
+//! - [`inode_table`]: inodes by node; [`listings`]: cached listings
 //! - [`invalidate`], [`observer`]: invalidation by file systems, and observers that are notified of
 //!   it; [`fetch`]: requests for stale attributes and link bodies; [`returned`]: attributes that
 //!   changes return; [`flight`]: lookups in progress

@@ -284,8 +284,8 @@ fn finish(after: &After, forked: &Forked, status: u8, is_privileged: bool) -> Re
         forked.discard();
     } else if forked.can_keep() {
         forked.keep();
-    } else {
-        forked.save()?;
+    } else if let Err(error) = forked.save() {
+        report(error);
     }
     applied
 }

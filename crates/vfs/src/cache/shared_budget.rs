@@ -35,7 +35,6 @@ struct Pool {
     negatives: Part,
     listings: Arc<ListingTable>,
     members: Members<dyn Evict>,
-    count: AtomicU64,
 }
 
 /// A cache with a shared budget.
@@ -71,12 +70,7 @@ impl SharedBudget {
             negatives: Part::new(budget.negatives),
             listings: Arc::default(),
             members: Members::new(),
-            count: AtomicU64::new(0),
         }))
-    }
-
-    pub(crate) fn budget(&self) -> Budget {
-        self.0.budget
     }
 
     /// Returns a number that no other budget has, and no file system.
@@ -97,18 +91,12 @@ impl SharedBudget {
 
     /// Adds the cache of a file system with this number, which leaves in its drop.
     pub(crate) fn join(&self, dev: u64, cache: &(dyn Evict + 'static)) {
-        // Relaxed, here and below: a number by itself.
-        self.0.count.store(self.0.members.add(dev, cache) as u64, Relaxed);
+        self.0.members.add(dev, cache);
     }
 
     /// Removes a cache. No other thread uses it after this.
     pub(crate) fn leave(&self, dev: u64) {
-        self.0.count.store(self.0.members.remove(dev) as u64, Relaxed);
-    }
-
-    /// Returns whether so many bytes are all of a file system's share.
-    pub(crate) fn is_above_share(&self, kind: SlotKind, used: u64) -> bool {
-        used + SLOT > self.credits(kind).bound() / self.0.count.load(Relaxed).max(1)
+        self.0.members.remove(dev);
     }
 
     /// Moves the clocks of other caches than `own`, which uses `own_use` bytes, over `count` slots each, until an entry was evicted or
@@ -125,11 +113,13 @@ impl SharedBudget {
         if mercy == SecondChance::None {
             return turn(usize::MAX, &|_| true);
         }
-        if self.is_above_share(kind, own_use) {
+        let share = self.credits(kind).bound() / (self.0.members.len() as u64).max(1);
+        let is_above = |used| used + SLOT > share;
+        if is_above(own_use) {
             // One each time: own entries are evicted otherwise.
             return turn(1, &|used| used > own_use);
         }
-        let (looked, evicted) = turn(usize::MAX, &|used| self.is_above_share(kind, used));
+        let (looked, evicted) = turn(usize::MAX, &is_above);
         if evicted != 0 {
             return (looked, evicted);
         }
@@ -192,6 +182,6 @@ impl From<Budget> for Limits {
 
 impl From<&SharedBudget> for Limits {
     fn from(shared: &SharedBudget) -> Self {
-        Self { budget: shared.budget(), shared: Some(shared.clone()), _pinned: PhantomPinned }
+        Self { budget: shared.0.budget, shared: Some(shared.clone()), _pinned: PhantomPinned }
     }
 }

@@ -11,8 +11,8 @@ pub(crate) const COUNTS: &str = "tools/tidy/code-lines.txt";
 
 /// Capabilities that came after the ratchet: the name of the row, the beginnings of its paths, and the most lines. They do not count
 /// in the sum. The design gives the crate about 5,000 lines (shared/design/workspaces.md, section 4); forks of a directory, reads, the
-/// limit of all forks, progress, directories that a base cannot rename, and damage of a log came after that count. Its commands, among them the archive of what
-/// `try` could not apply, and the common budget of the caches of forks are beside it.
+/// limit of all forks, progress, directories that a base cannot rename, and damage of a log came after that count. Its commands, among
+/// them the archive of what `try` could not apply, and the common budget of the caches of forks are beside it.
 const LATER: &[(&str, &str, usize)] = &[
     ("workspaces", "crates/workspaces/", 5760),
     ("commands", "crates/cli/src/workspaces", 1890),

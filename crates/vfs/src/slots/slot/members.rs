@@ -19,18 +19,19 @@ impl<T: ?Sized + Sync> Members<T> {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// Adds a value, which removes itself in its drop. Returns how many there are.
-    pub(crate) fn add(&self, key: u64, value: &T) -> usize {
-        let mut members = self.0.lock();
-        members.insert(key, Member(NonNull::from(value)));
-        members.len()
+    /// Returns how many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().len()
     }
 
-    /// Removes a value, if it was added, and waits for the visit in progress. Returns how many there are.
-    pub(crate) fn remove(&self, key: u64) -> usize {
-        let mut members = self.0.lock();
-        members.remove(&key);
-        members.len()
+    /// Adds a value, which removes itself in its drop.
+    pub(crate) fn add(&self, key: u64, value: &T) {
+        self.0.lock().insert(key, Member(NonNull::from(value)));
+    }
+
+    /// Removes a value, if it was added, and waits for the visit in progress.
+    pub(crate) fn remove(&self, key: u64) {
+        self.0.lock().remove(&key);
     }
 
     /// Calls `f` with each value, the first with a key of at least `from` first, until `f` returns something. `f` must not add or
